@@ -1,0 +1,1 @@
+"""Nonnegative matrix factorization with dependent Indian Buffet Process priors."""

@@ -1,0 +1,50 @@
+"""How this package compiles: one decorator, and a disk cache that notices changed sources.
+
+numba checks only the file of the outermost function against its cache, so a kernel would go on
+calling what another file held when it was compiled. Cached kernels older than any source of
+the package are therefore dropped when it is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_PACKAGE = Path(__file__).parent
+
+
+def kernel(function: F) -> F:
+    """Compile on first call, without the interpreter lock, kept on disk.
+
+    Division by zero gives inf or NaN as in NumPy: a check per division would be slower.
+    """
+    return njit(cache=True, nogil=True, error_model="numpy")(function)
+
+
+def reassociated(function: F) -> F:
+    """Compile as `kernel` does, and let sums and products be reordered into vector lanes."""
+    return njit(
+        cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
+    )(function)
+
+
+def drop_stale_cache(package: Path = _PACKAGE) -> int:
+    """Delete cached kernels that are older than the newest source; return how many."""
+    newest = max((path.stat().st_mtime for path in package.rglob("*.py")), default=0.0)
+    dropped = 0
+    for index in package.rglob("__pycache__/*.nbi"):
+        # Another process may be doing the same, or the folder may be read-only.
+        with suppress(OSError):
+            if index.stat().st_mtime < newest:
+                index.unlink()
+                dropped += 1
+    return dropped
+
+
+drop_stale_cache()

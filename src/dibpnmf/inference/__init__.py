@@ -1,0 +1,1 @@
+"""Samplers: sweeps, chains, and where blocks of rows run."""

@@ -1,0 +1,68 @@
+"""Where a block of rows runs: in this thread, or in a pool of threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+
+class Executor(Protocol):
+    """Runs a row kernel over all rows of one side."""
+
+    def map_blocks(
+        self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
+    ) -> None:
+        """Call ``kernel(likelihood, start, stop, *arguments)`` on blocks that cover the rows."""
+
+
+class Serial:
+    """One block, here and now."""
+
+    def map_blocks(
+        self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
+    ) -> None:
+        """Run the kernel on all rows at once."""
+        kernel(likelihood, 0, n_rows, *arguments)
+
+
+class Threads:
+    """Blocks of rows in a pool of threads; kernels release the interpreter lock.
+
+    Parameters
+    ----------
+    n_threads : int
+    block_size : int, optional
+        Rows a block; by default eight blocks a thread, so that an expensive block does not
+        leave the other threads idle for long.
+    """
+
+    def __init__(self, n_threads: int, block_size: int | None = None) -> None:
+        self.n_threads = n_threads
+        self.block_size = block_size
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dibpnmf")
+
+    def map_blocks(
+        self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
+    ) -> None:
+        """Run the kernel on blocks of rows and wait for all of them."""
+        size = self.block_size or max(1, -(-n_rows // (8 * self.n_threads)))
+        starts = range(0, n_rows, size)
+        futures = [
+            self._pool.submit(kernel, likelihood, start, min(start + size, n_rows), *arguments)
+            for start in starts
+        ]
+        for future in futures:
+            future.result()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._pool.shutdown(wait=True, cancel_futures=True)

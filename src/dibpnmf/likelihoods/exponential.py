@@ -1,0 +1,208 @@
+"""Exponential likelihood: y ~ Exponential(mean λ), log p = −log λ − y/λ."""
+
+from __future__ import annotations
+
+import math
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dibpnmf._compile import kernel, reassociated
+from dibpnmf.likelihoods.base import Floats, Likelihood
+from dibpnmf.likelihoods.grid_proposal import draw_from_grid
+from dibpnmf.likelihoods.rows import (
+    BASE,
+    HIT_BASE,
+    HIT_LOAD,
+    HIT_VALUE,
+    LOAD,
+    Entry,
+    build_mean,
+    collect_hits,
+    implements_draw_entry,
+    implements_log_ratio,
+    implements_open_row,
+    implements_put_entry,
+    implements_row_log_likelihood,
+    implements_stays_off,
+    implements_take_entry,
+)
+
+_CHUNK = 32
+_SMALL, _LARGE = 1e-150, 1e150
+# Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
+_CANCELLED = 2.0**-20
+
+
+class ExponentialKernel(NamedTuple):
+    """Parameters of the compiled updates."""
+
+    epsilon: float
+
+
+@reassociated
+def _product(lines: Floats, base: int, load: int, v: float, start, stop) -> float:  # type: ignore[no-untyped-def]
+    # Unsigned bounds: signed ones could count from the end and keep the loop out of lanes.
+    p = 1.0
+    for j in range(start, stop):
+        p *= lines[base, j] + v * lines[load, j]
+    return p
+
+
+@kernel
+def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
+    """Return Σ_{j<m} log(lines[base, j] + v · lines[load, j]) as logs of blockwise products.
+
+    The plain formula is ``np.sum(np.log(base + v * load))``. A block whose product leaves the
+    safe range of floats is summed term by term.
+    """
+    total = 0.0
+    product = 1.0
+    for start in range(0, m, _CHUNK):
+        stop = min(start + _CHUNK, m)
+        p = _product(lines, base, load, v, np.uint64(start), np.uint64(stop))
+        if _SMALL < p < _LARGE:
+            product *= p
+            if not _SMALL < product < _LARGE:
+                total += math.log(product)
+                product = 1.0
+        else:
+            for j in range(start, stop):
+                total += math.log(lines[base, j] + v * lines[load, j])
+    return total + math.log(product)
+
+
+@reassociated
+def sum_ratio(lines: Floats, v: float, c: int) -> float:
+    """Return Σ_j y_j / (b_j + v x_j) over the stored cells of a support."""
+    total = 0.0
+    for j in range(np.uint64(c)):
+        total += lines[HIT_VALUE, j] / (lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+    return total
+
+
+@kernel
+def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
+    """Log likelihood of a support at loading v, Eq. (19)."""
+    return -sum_log(lines, BASE, LOAD, v, m) - sum_ratio(lines, v, c)
+
+
+@implements_open_row(ExponentialKernel)
+def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-untyped-def]
+    collect_hits(row, cells, complete, lists, i)
+    build_mean(row, complete, lists, A[i], lik.epsilon)
+
+
+@implements_stays_off(ExponentialKernel)
+def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
+    # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
+    # nothing. The proposal's mass for "on" is below 1.01·odds·exp(gain): see grid_proposal.
+    gain = 0.0
+    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+        j = row.hit[p]
+        t = row.y[j] / row.mean[row.cell[j]]
+        if t > 1.0:
+            gain += t - 1.0 - math.log(t)
+    return math.log(u) > log_odds + gain + 0.01
+
+
+@kernel
+def _without(mean: float, ax: float, lik, A, X, i: int, k: int, n: int) -> float:  # type: ignore[no-untyped-def]
+    """Return λ − a·x, summed afresh where the difference has lost its digits."""
+    b = mean - ax
+    if b < _CANCELLED * mean:
+        b = lik.epsilon
+        for j in range(A.shape[1]):
+            if j != k:
+                b += A[i, j] * X[n, j]
+    return b
+
+
+@implements_take_entry(ExponentialKernel)
+def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
+    a = A[i, k]
+    lines = row.support
+    c = 0
+    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+        j = row.hit[p]
+        x = row.hit_x[p]
+        b = row.mean[row.cell[j]]
+        if a > 0.0:
+            b = _without(b, a * x, lik, A, X, i, k, row.column[j])
+        lines[HIT_BASE, c] = b
+        lines[HIT_LOAD, c] = x
+        lines[HIT_VALUE, c] = row.y[j]
+        c += 1
+    m = c
+    if complete:
+        start = lists.column_ptr[k]
+        m = lists.column_ptr[k + 1] - start
+        for j in range(m):
+            n = lists.column_rows[start + j]
+            x = lists.column_values[start + j]
+            b = row.mean[n]
+            if a > 0.0:
+                b = _without(b, a * x, lik, A, X, i, k, n)
+            lines[BASE, j] = b
+            lines[LOAD, j] = x
+    else:
+        for j in range(m):
+            lines[BASE, j] = lines[HIT_BASE, j]
+            lines[LOAD, j] = lines[HIT_LOAD, j]
+    return Entry(lines, row.grid, m, c, support_log_likelihood(lines, m, c, 0.0))
+
+
+@implements_log_ratio(ExponentialKernel)
+def _log_ratio(lik, entry, v):  # type: ignore[no-untyped-def]
+    return support_log_likelihood(entry.support, entry.m, entry.c, v) - entry.level
+
+
+@implements_draw_entry(ExponentialKernel)
+def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
+    return draw_from_grid(lik, entry, a, log_odds, tau, u, s)
+
+
+@implements_put_entry(ExponentialKernel)
+def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyped-def]
+    lines = entry.support
+    if complete:
+        start = lists.column_ptr[k]
+        for j in range(entry.m):
+            row.mean[lists.column_rows[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
+    else:
+        start = row.hit_ptr[k]
+        for j in range(entry.m):
+            row.mean[row.hit[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
+
+
+@implements_row_log_likelihood(ExponentialKernel)
+def _row_log_likelihood(lik, row, complete, X):  # type: ignore[no-untyped-def]
+    stored = row.stored[0]
+    ratios = 0.0
+    for j in range(stored):
+        ratios += row.y[j] / row.mean[row.cell[j]]
+    local = row.mean.size if complete else stored
+    # λ as a single line, with v = 0.
+    return -sum_log(row.mean.reshape((1, row.mean.size)), 0, 0, 0.0, local) - ratios
+
+
+class Exponential(Likelihood):
+    """Exponential likelihood with mean λ: the paper's choice, noise as large as the signal."""
+
+    name: ClassVar[str] = "exponential"
+
+    def kernel(self, epsilon: float) -> ExponentialKernel:
+        """Parameters for the compiled row updates."""
+        return ExponentialKernel(float(epsilon))
+
+    def log_density(self, y: Floats, mean: Floats) -> Floats:
+        """Log density −log λ − y/λ, Eq. (1)."""
+        return -np.log(mean) - y / mean
+
+    def cdf(self, y: Floats, mean: Floats) -> Floats:
+        """Distribution function 1 − exp(−y/λ)."""
+        return -np.expm1(-y / mean)
+
+    def simulate(self, rng: np.random.Generator, mean: Floats) -> Floats:
+        """Draw y given its mean."""
+        return rng.exponential(mean)

@@ -1,0 +1,311 @@
+"""Update a block of rows of one side, given the other side: the work of a sweep.
+
+Rows of A are independent given X, and columns are rows of the transposed problem, so one
+function serves both sides, any thread and any machine. A row is visited in five steps that a
+likelihood fills in (see the hooks below):
+
+    open the row, and for each column k: decide at once, or remove entry k, draw it, put it back.
+
+The working memory of a row (`Row`) holds its λ, the support of column k gathered into
+contiguous arrays, and the stored cells ("hits") sorted by column.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dibpnmf._compile import kernel
+from dibpnmf._dispatch import KernelFunction
+from dibpnmf.observations import Cells
+from dibpnmf.random import Stream, exponential, new_stream, open_stream, uniform
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+class Lists(NamedTuple):
+    """On-entries of a loadings matrix: by column (for supports) and by row (for hits)."""
+
+    column_ptr: Ints
+    column_rows: NDArray[np.int32]
+    column_values: Floats
+    row_ptr: Ints
+    row_columns: NDArray[np.int32]
+    row_values: Floats
+
+
+class Row(NamedTuple):
+    """Working memory for one row; "local" cells are all N, or the stored ones if others miss."""
+
+    mean: Floats  # λ of each local cell
+    y: Floats  # value of each stored cell
+    column: Ints  # column n of each stored cell
+    cell: Ints  # local cell of each stored cell
+    hit_ptr: Ints  # stored cells that column k reaches: hit[hit_ptr[k]:hit_ptr[k+1]]
+    hit: Ints
+    hit_x: Floats
+    stored: Ints  # how many cells are stored
+    support: Floats  # room for Entry.support
+    grid: Floats  # room for Entry.grid
+
+
+class Entry(NamedTuple):
+    """One entry taken out of its row: what its conditional depends on.
+
+    Few and contiguous, because the innermost functions take it: five lines of ``support``,
+    named by the constants below.
+    """
+
+    support: Floats
+    grid: Floats  # nodes of the proposal: log v and log density
+    m: int  # cells in the support
+    c: int  # stored cells among them
+    level: float  # log likelihood of the support without the entry
+
+
+# Lines of Entry.support: b (λ without the entry) and x of every supporting cell, then b, x and
+# y of the stored ones.
+BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = range(5)
+
+
+def _hook(name: str, doc: str) -> KernelFunction:
+    return KernelFunction(name, doc)
+
+
+_open_row = _hook(
+    "open_row", "Fill λ, cells and hits of row i: (lik, row, cells, complete, A, X, lists, i)."
+)
+_stays_off = _hook(
+    "stays_off", "Whether an off entry stays off whatever its grid: (lik, row, k, u, log_odds)."
+)
+_take_entry = _hook(
+    "take_entry", "Take entry k out as an Entry: (lik, row, complete, A, X, lists, i, k)."
+)
+_log_ratio = _hook("log_ratio", "log p(y | b + v x) − log p(y | b) of an entry: (lik, entry, v).")
+_draw_entry = _hook(
+    "draw_entry",
+    "Joint draw of (z, v), as (z·v, whether accepted): (lik, entry, a, log_odds, tau, u, s).",
+)
+_put_entry = _hook(
+    "put_entry", "Put entry k back with loading v: (lik, row, entry, complete, lists, k, v)."
+)
+_row_log_likelihood = _hook(
+    "row_log_likelihood", "Log likelihood of the open row: (lik, row, complete, X)."
+)
+open_row, implements_open_row = _open_row.call, _open_row.implement
+stays_off, implements_stays_off = _stays_off.call, _stays_off.implement
+take_entry, implements_take_entry = _take_entry.call, _take_entry.implement
+log_ratio, implements_log_ratio = _log_ratio.call, _log_ratio.implement
+draw_entry, implements_draw_entry = _draw_entry.call, _draw_entry.implement
+put_entry, implements_put_entry = _put_entry.call, _put_entry.implement
+row_log_likelihood, implements_row_log_likelihood = (
+    _row_log_likelihood.call,
+    _row_log_likelihood.implement,
+)
+
+MAX_NODES = 64
+
+
+@kernel
+def list_entries(X: Floats) -> Lists:
+    """List the on-entries of a loadings matrix by column and by row."""
+    N, K = X.shape
+    column_ptr = np.zeros(K + 1, np.int64)
+    row_ptr = np.zeros(N + 1, np.int64)
+    for n in range(N):
+        for k in range(K):
+            if X[n, k] > 0.0:
+                column_ptr[k + 1] += 1
+                row_ptr[n + 1] += 1
+    column_ptr[:] = np.cumsum(column_ptr)
+    row_ptr[:] = np.cumsum(row_ptr)
+    total = row_ptr[N]
+    column_rows = np.empty(total, np.int32)
+    column_values = np.empty(total)
+    row_columns = np.empty(total, np.int32)
+    row_values = np.empty(total)
+    fill = column_ptr[:-1].copy()
+    at = 0
+    for n in range(N):
+        for k in range(K):
+            if X[n, k] > 0.0:
+                column_rows[fill[k]] = n
+                column_values[fill[k]] = X[n, k]
+                fill[k] += 1
+                row_columns[at] = k
+                row_values[at] = X[n, k]
+                at += 1
+    return Lists(column_ptr, column_rows, column_values, row_ptr, row_columns, row_values)
+
+
+@kernel
+def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
+    """Allocate working memory that is large enough for every row."""
+    stored = 0
+    for i in range(cells.indptr.size - 1):
+        stored = max(stored, cells.indptr[i + 1] - cells.indptr[i])
+    local = N if complete else stored
+    most_hits = stored * K
+    if lists.row_ptr[-1] < most_hits:
+        most_hits = lists.row_ptr[-1]
+    return Row(
+        np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
+        np.empty(K + 1, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
+        np.zeros(1, np.int64), np.empty((5, local)), np.empty((2, MAX_NODES)),
+    )  # fmt: skip
+
+
+@kernel
+def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -> None:
+    """Load the stored cells of row i and sort what reaches them by column."""
+    start, stop = cells.indptr[i], cells.indptr[i + 1]
+    K = row.hit_ptr.size - 1
+    row.hit_ptr[:] = 0
+    for j in range(stop - start):
+        n = cells.indices[start + j]
+        row.y[j] = cells.values[start + j]
+        row.column[j] = n
+        row.cell[j] = n if complete else j
+        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
+            row.hit_ptr[lists.row_columns[p] + 1] += 1
+    for k in range(K):
+        row.hit_ptr[k + 1] += row.hit_ptr[k]
+    for j in range(stop - start):
+        n = cells.indices[start + j]
+        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
+            k = lists.row_columns[p]
+            at = row.hit_ptr[k]
+            row.hit[at] = j
+            row.hit_x[at] = lists.row_values[p]
+            row.hit_ptr[k] += 1
+    # The filling has moved every pointer to its successor's place.
+    for k in range(K, 0, -1):
+        row.hit_ptr[k] = row.hit_ptr[k - 1]
+    row.hit_ptr[0] = 0
+    row.stored[0] = stop - start
+
+
+@kernel
+def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
+    """Set λ = floor + Σ_k a_k x_nk on every local cell of the open row."""
+    local = row.mean.size if complete else row.stored[0]
+    row.mean[:local] = floor
+    for k in range(a.size):
+        if a[k] > 0.0:
+            if complete:
+                for p in range(lists.column_ptr[k], lists.column_ptr[k + 1]):
+                    row.mean[lists.column_rows[p]] += a[k] * lists.column_values[p]
+            else:
+                for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+                    row.mean[row.hit[p]] += a[k] * row.hit_x[p]
+
+
+@kernel
+def update_rows(  # type: ignore[no-untyped-def]
+    lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
+    log_odds: Floats, tau: float, seed, chain: int, sweep: int, purpose: int, out: Floats,
+) -> None:  # fmt: skip
+    """Draw (z, v) jointly for every entry of rows start..stop of A, in place, Eq. (18).
+
+    ``out[i]`` receives the row's log likelihood, its moves proposed and those accepted.
+    """
+    K = X.shape[1]
+    s = new_stream()
+    row = new_row(cells, complete, lists, X.shape[0], K)
+    for i in range(start, stop):
+        open_stream(s, seed, chain, sweep, purpose, i)
+        open_row(lik, row, cells, complete, A, X, lists, i)
+        proposed, accepted = 0, 0
+        for k in range(K):
+            u = uniform(s)
+            a = A[i, k]
+            if a == 0.0 and stays_off(lik, row, k, u, log_odds[k]):
+                continue
+            entry = take_entry(lik, row, complete, A, X, lists, i, k)
+            new, was_accepted = draw_entry(lik, entry, a, log_odds[k], tau, u, s)
+            if a != 0.0 or new != 0.0 or not was_accepted:
+                proposed += 1
+                accepted += was_accepted
+            if new != a:
+                A[i, k] = new
+                put_entry(lik, row, entry, complete, lists, k, new)
+        out[i, 0] = row_log_likelihood(lik, row, complete, X)
+        out[i, 1] = proposed
+        out[i, 2] = accepted
+
+
+@kernel
+def update_masks_literal(  # type: ignore[no-untyped-def]
+    lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, V: Floats, X: Floats,
+    lists: Lists, log_odds: Floats, seed, chain: int, sweep: int, purpose: int,
+) -> None:  # fmt: skip
+    """Draw z given the v that is kept while z = 0, the paper's update of Z, Eq. (20)."""
+    K = X.shape[1]
+    s = new_stream()
+    row = new_row(cells, complete, lists, X.shape[0], K)
+    for i in range(start, stop):
+        open_stream(s, seed, chain, sweep, purpose, i)
+        open_row(lik, row, cells, complete, A, X, lists, i)
+        for k in range(K):
+            entry = take_entry(lik, row, complete, A, X, lists, i, k)
+            u = uniform(s)
+            log_on = log_odds[k] + log_ratio(lik, entry, V[i, k])
+            new = V[i, k] if math.log(u) - math.log1p(-u) < log_on else 0.0
+            if new != A[i, k]:
+                A[i, k] = new
+                put_entry(lik, row, entry, complete, lists, k, new)
+
+
+@kernel
+def slice_loading(lik, entry: Entry, v: float, tau: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
+    """Move v by slice sampling in log v from τ e^{−τv} Π p(y | b + v x), Eq. (21)."""
+    x = math.log(v)
+    level = x - tau * v + log_ratio(lik, entry, v) - exponential(s)
+    left = x - uniform(s)
+    right = left + 1.0
+    for _ in range(100):
+        v = math.exp(left)
+        if left - tau * v + log_ratio(lik, entry, v) <= level:
+            break
+        left -= 1.0
+    for _ in range(100):
+        v = math.exp(right)
+        if right - tau * v + log_ratio(lik, entry, v) <= level:
+            break
+        right += 1.0
+    while True:
+        trial = left + uniform(s) * (right - left)
+        v = math.exp(trial)
+        if trial - tau * v + log_ratio(lik, entry, v) > level or right - left < 1e-13:
+            return v
+        if trial < x:
+            left = trial
+        else:
+            right = trial
+
+
+@kernel
+def update_loadings_literal(  # type: ignore[no-untyped-def]
+    lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, V: Floats, X: Floats,
+    lists: Lists, tau: float, seed, chain: int, sweep: int, purpose: int, out: Floats,
+) -> None:  # fmt: skip
+    """Draw v given z for every entry, on or off, the paper's update of V, Eq. (21)."""
+    K = X.shape[1]
+    s = new_stream()
+    row = new_row(cells, complete, lists, X.shape[0], K)
+    for i in range(start, stop):
+        open_stream(s, seed, chain, sweep, purpose, i)
+        open_row(lik, row, cells, complete, A, X, lists, i)
+        for k in range(K):
+            if A[i, k] == 0.0:
+                V[i, k] = exponential(s) / tau
+            else:
+                entry = take_entry(lik, row, complete, A, X, lists, i, k)
+                V[i, k] = slice_loading(lik, entry, V[i, k], tau, s)
+                A[i, k] = V[i, k]
+                put_entry(lik, row, entry, complete, lists, k, A[i, k])
+        out[i, 0] = row_log_likelihood(lik, row, complete, X)

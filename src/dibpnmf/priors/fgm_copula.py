@@ -1,0 +1,177 @@
+"""Farlie-Gumbel-Morgenstern copula prior: weak correlation of either sign."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from dibpnmf._compile import kernel
+from dibpnmf.priors.base import Floats, require_number, start_value
+from dibpnmf.priors.stick_pairs import (
+    PairedSticksPrior,
+    PairState,
+    implements_log_pair,
+    update_sticks,
+    update_sticks_literal,
+)
+from dibpnmf.random import Stream, uniform
+from dibpnmf.slice_sampling import implements_log_density, slice_sample
+
+
+class Theta(NamedTuple):
+    """Parameters of the pair density: margins Beta(α_t, 1), Spearman correlation ρ/3."""
+
+    alpha1: float
+    alpha2: float
+    rho: float
+
+
+class ShapeMove(NamedTuple):
+    """Target of moving log α of one side: its beta margin and the copula, Eq. (14)."""
+
+    log_nu: Floats
+    side: int
+    other: float
+    rho: float
+    prior_shape: float
+    prior_rate: float
+
+
+class CorrelationMove(NamedTuple):
+    """Target of moving ρ, Eq. (15); ``weights`` holds (2u−1)(2w−1) of every pair."""
+
+    weights: Floats
+
+
+@kernel
+def copula_weight(log_u: float, log_w: float) -> float:
+    """Return (2u−1)(2w−1), the factor of ρ in the copula density, Eq. (3)."""
+    return (2.0 * math.exp(log_u) - 1.0) * (2.0 * math.exp(log_w) - 1.0)
+
+
+@implements_log_pair(Theta)
+def copula_log_pair(theta, log_x, log_y):  # type: ignore[no-untyped-def]
+    """Log density of Eq. (3)-(4) in (log ν¹, log ν²)."""
+    log_u = theta.alpha1 * log_x
+    log_w = theta.alpha2 * log_y
+    margins = math.log(theta.alpha1) + log_u + math.log(theta.alpha2) + log_w
+    return margins + math.log1p(theta.rho * copula_weight(log_u, log_w))
+
+
+@implements_log_density(ShapeMove)
+def _shape_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    alpha = math.exp(x)
+    value = target.prior_shape * x - target.prior_rate * alpha
+    for k in range(target.log_nu.shape[1]):
+        log_u = alpha * target.log_nu[target.side, k]
+        log_w = target.other * target.log_nu[1 - target.side, k]
+        value += x + log_u + math.log1p(target.rho * copula_weight(log_u, log_w))
+    return value
+
+
+@implements_log_density(CorrelationMove)
+def _correlation_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    value = 0.0
+    for k in range(target.weights.size):
+        value += math.log1p(x * target.weights[k])
+    return value
+
+
+@kernel
+def update_theta(s: Stream, state: PairState, learned, hyper: Floats) -> None:  # type: ignore[no-untyped-def]
+    """Move α1, α2 and ρ by slice sampling given the sticks, Eq. (14)-(15), in place."""
+    log_nu, theta = state.log_nu, state.theta
+    K = log_nu.shape[1]
+    for t in range(2):
+        if learned[t]:
+            target = ShapeMove(log_nu, t, theta[1 - t], theta[2], hyper[t, 0], hyper[t, 1])
+            x = slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0)
+            theta[t] = math.exp(x)
+    if learned[2]:
+        weights = np.empty(K)
+        for k in range(K):
+            weights[k] = copula_weight(theta[0] * log_nu[0, k], theta[1] * log_nu[1, k])
+        theta[2] = slice_sample(s, CorrelationMove(weights), theta[2], -1.0, 1.0, math.inf)
+
+
+@kernel
+def draw_pairs(s: Stream, theta: Floats, log_nu: Floats, start: int) -> None:
+    """Draw pairs from Eq. (3)-(4): u uniform, then w from its conditional CDF, in place."""
+    for k in range(start, log_nu.shape[1]):
+        u = uniform(s)
+        t = uniform(s)
+        slope = theta[2] * (2.0 * u - 1.0)
+        # The root of (1 − slope) w + slope w² = t that lies in (0, 1), without cancellation.
+        w = 2.0 * t / (1.0 - slope + math.sqrt((1.0 - slope) ** 2 + 4.0 * slope * t))
+        log_nu[0, k] = math.log(u) / theta[0]
+        log_nu[1, k] = math.log(min(w, 1.0 - 2.0**-53)) / theta[1]
+
+
+@kernel
+def update(s: Stream, state: PairState, counts, sizes, learned, hyper, literal: bool) -> None:  # type: ignore[no-untyped-def]
+    """Move θ, then the sticks, in place."""
+    update_theta(s, state, learned, hyper)
+    theta = Theta(state.theta[0], state.theta[1], state.theta[2])
+    if literal:
+        update_sticks_literal(s, theta, state.theta, state.log_nu, counts, sizes)
+    else:
+        update_sticks(s, theta, state.log_nu, counts, sizes)
+
+
+@dataclass(frozen=True)
+class FGMCopula(PairedSticksPrior):
+    """FGM copula prior: Spearman correlation of the two sides' sticks within ±1/3.
+
+    Parameters
+    ----------
+    alpha1, alpha2 : float, optional
+        Margins Beta(α, 1) of the rows' and of the columns' sticks: the expected number of
+        factors of one row, of one column. None learns them.
+    rho : float, optional
+        Dependence in [−1, 1]; the Spearman correlation is ρ/3. None learns it (uniform).
+    alpha1_shape, alpha1_rate, alpha2_shape, alpha2_rate : float
+        Gamma hyper-priors of α1 and α2.
+    """
+
+    alpha1: float | None = None
+    alpha2: float | None = None
+    rho: float | None = None
+    alpha1_shape: float = 1.0
+    alpha1_rate: float = 1.0
+    alpha2_shape: float = 1.0
+    alpha2_rate: float = 1.0
+
+    name: ClassVar[str] = "copula"
+    theta_names: ClassVar[tuple[str, ...]] = ("alpha1", "alpha2", "rho")
+
+    _draw_pairs = staticmethod(draw_pairs)
+    _update_kernel = staticmethod(update)
+
+    def _check_value(self, key: str, value: object) -> None:
+        if key != "rho":
+            super()._check_value(key, value)
+            return
+        require_number(key, value)
+        if not -1.0 <= float(value) <= 1.0:  # type: ignore[arg-type]
+            raise ValueError(f"prior_params['rho'] must lie in [-1, 1]; got {value!r}.")
+
+    def _start_theta(self, s: Stream) -> list[float]:
+        margins = zip(self._fixed_theta()[:2], self._hyper(), strict=True)
+        rho = self.rho if self.rho is not None else 2.0 * uniform(s) - 1.0
+        return [*(start_value(s, *row) for row in margins), rho]
+
+    def _fixed_theta(self) -> list[float | None]:
+        return [self.alpha1, self.alpha2, self.rho]
+
+    def _hyper(self) -> list[list[float]]:
+        return [[self.alpha1_shape, self.alpha1_rate], [self.alpha2_shape, self.alpha2_rate]]
+
+    def _theta_tuple(self, theta: Floats) -> Theta:
+        return Theta(*theta.tolist())
+
+    def _theta_log_density(self, theta: Floats) -> float:
+        uniform_on_two = 0.0 if self.rho is not None else -math.log(2.0)
+        return super()._theta_log_density(theta) + uniform_on_two
