@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 
 class Executor(Protocol):
@@ -16,6 +15,9 @@ class Executor(Protocol):
     ) -> None:
         """Call ``kernel(likelihood, start, stop, *arguments)`` on blocks that cover the rows."""
 
+    def close(self) -> None:
+        """Let go of what the executor holds."""
+
 
 class Serial:
     """One block, here and now."""
@@ -25,6 +27,9 @@ class Serial:
     ) -> None:
         """Run the kernel on all rows at once."""
         kernel(likelihood, 0, n_rows, *arguments)
+
+    def close(self) -> None:
+        """Nothing is held."""
 
 
 class Threads:
@@ -56,13 +61,6 @@ class Threads:
         for future in futures:
             future.result()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._pool.shutdown(wait=True, cancel_futures=True)
+    def close(self) -> None:
+        """Let the threads go."""
+        self._pool.shutdown(wait=True)

@@ -12,6 +12,7 @@ from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor
 from dibpnmf.inference.labels import (
     column_summary,
+    draw_balance,
     draw_order,
     draw_rate,
     draw_scales,
@@ -96,7 +97,7 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
 
 
 def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) -> Info:
-    """Draw τ, then move column scales and order, Eq. (22)-(24); loadings in place."""
+    """Draw τ, then move column scales and order, Eq. (22)-(25); loadings in place."""
     s = problem.stream(sweep, streams.LABELS)
     counts, sums = summarise(state.loadings)
     for t in range(2):
@@ -104,6 +105,7 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
     scales = np.empty(state.K)
     order = np.empty(state.K, np.int64)
     draw_scales(s, state.tau, counts, sums, scales)
+    scales *= draw_balance(s, state.tau)
     draw_order(s, counts, log_odds, order)
     relabel(state.loadings[0], scales, order)
     relabel(state.loadings[1], 1.0 / scales, order)

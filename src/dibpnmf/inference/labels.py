@@ -45,6 +45,18 @@ def draw_scales(s: Stream, tau: Floats, counts: Floats, sums: Floats, scales: Fl
 
 
 @kernel
+def draw_balance(s: Stream, tau: Floats) -> float:
+    """Draw c of the move (A, X, τ1, τ2) → (cA, X/c, τ1/c, τ2 c), in place for τ, Eq. (25).
+
+    It leaves λ and the density of the loadings alone; without it τ creeps.
+    """
+    c = math.exp(log_gig_draw(s, 0.0, 2.0 * tau[1], 2.0 * tau[0]))
+    tau[0] /= c
+    tau[1] *= c
+    return c
+
+
+@kernel
 def _try_swap(s: Stream, j: int, k: int, counts: Floats, log_odds: Floats, order) -> None:  # type: ignore[no-untyped-def]
     log_ratio = 0.0
     for t in range(2):

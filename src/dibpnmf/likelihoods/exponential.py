@@ -196,7 +196,7 @@ class Exponential(Likelihood):
         return ExponentialKernel(float(epsilon))
 
     def log_density(self, y: Floats, mean: Floats) -> Floats:
-        """Log density −log λ − y/λ, Eq. (1)."""
+        """Log density −log λ − y/λ, Eq. (10)."""
         return -np.log(mean) - y / mean
 
     def cdf(self, y: Floats, mean: Floats) -> Floats:

@@ -185,9 +185,10 @@ def draw_node(grid: Floats, n: int, highest: float, total: float, s: Stream) -> 
 
 @kernel
 def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: float, s: Stream):  # type: ignore[no-untyped-def]
-    """Move (z, v) of one entry, given as a = z·v, by steps 1-4; return the new z·v, accepted or not.
+    """Move (z, v) of one entry, given as a = z·v, by steps 1-4.
 
-    ``u`` is the uniform number that decides "on" or "off".
+    Returns the new z·v and whether the proposal was accepted. ``u`` is the uniform number that
+    decides "on" or "off".
     """
     logit_u = math.log(u) - math.log1p(-u)
     if entry.m == 0:  # nothing observed depends on it: draw from the prior

@@ -205,37 +205,69 @@ def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) 
 
 
 @kernel
+def update_row(  # type: ignore[no-untyped-def]
+    lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
+    log_odds: Floats, tau: float, s: Stream, i: int,
+):  # fmt: skip
+    """Draw (z, v) jointly for every entry of row i of A, in place, Eq. (18).
+
+    Returns how many moves were proposed and how many accepted; the row stays open.
+    """
+    open_row(lik, row, cells, complete, A, X, lists, i)
+    proposed, accepted = 0, 0
+    for k in range(X.shape[1]):
+        u = uniform(s)
+        a = A[i, k]
+        if a == 0.0 and stays_off(lik, row, k, u, log_odds[k]):
+            continue
+        entry = take_entry(lik, row, complete, A, X, lists, i, k)
+        new, was_accepted = draw_entry(lik, entry, a, log_odds[k], tau, u, s)
+        if a != 0.0 or new != 0.0 or not was_accepted:
+            proposed += 1
+            accepted += was_accepted
+        if new != a:
+            A[i, k] = new
+            put_entry(lik, row, entry, complete, lists, k, new)
+    return proposed, accepted
+
+
+@kernel
 def update_rows(  # type: ignore[no-untyped-def]
     lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
     log_odds: Floats, tau: float, seed, chain: int, sweep: int, purpose: int, out: Floats,
 ) -> None:  # fmt: skip
-    """Draw (z, v) jointly for every entry of rows start..stop of A, in place, Eq. (18).
+    """Update rows start..stop of A, in place.
 
     ``out[i]`` receives the row's log likelihood, its moves proposed and those accepted.
     """
-    K = X.shape[1]
     s = new_stream()
-    row = new_row(cells, complete, lists, X.shape[0], K)
+    row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, i)
-        open_row(lik, row, cells, complete, A, X, lists, i)
-        proposed, accepted = 0, 0
-        for k in range(K):
-            u = uniform(s)
-            a = A[i, k]
-            if a == 0.0 and stays_off(lik, row, k, u, log_odds[k]):
-                continue
-            entry = take_entry(lik, row, complete, A, X, lists, i, k)
-            new, was_accepted = draw_entry(lik, entry, a, log_odds[k], tau, u, s)
-            if a != 0.0 or new != 0.0 or not was_accepted:
-                proposed += 1
-                accepted += was_accepted
-            if new != a:
-                A[i, k] = new
-                put_entry(lik, row, entry, complete, lists, k, new)
+        proposed, accepted = update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
         out[i, 2] = accepted
+
+
+@kernel
+def embed_rows(  # type: ignore[no-untyped-def]
+    lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
+    log_odds: Floats, tau: float, seed, purpose: int, n_warmup: int, draws: Floats,
+) -> None:  # fmt: skip
+    """Draw rows start..stop of A many times given X; ``draws`` is (draw, row, column).
+
+    Every row reads the same streams, so that its draws depend on its own cells only and not on
+    its place among the rows.
+    """
+    s = new_stream()
+    row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    for i in range(start, stop):
+        for sweep in range(n_warmup + draws.shape[0]):
+            open_stream(s, seed, 0, sweep, purpose, 0)
+            update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
+            if sweep >= n_warmup:
+                draws[sweep - n_warmup, i] = A[i]
 
 
 @kernel

@@ -13,7 +13,14 @@ from dibpnmf.priors.base import Floats, start_value
 from dibpnmf.priors.stick_pairs import (
     PairedSticksPrior,
     PairState,
+    draw_pairs,
+    implements_draw_pairs,
     implements_log_pair,
+    implements_move_theta,
+    implements_with_margin,
+    move_theta,
+    refresh_tail,
+    stretch_tail,
     update_sticks,
     update_sticks_literal,
 )
@@ -49,6 +56,11 @@ def log_normaliser(a: float, b: float) -> float:
     return math.lgamma(a) + math.lgamma(b) - math.lgamma(a + b + 1.0)
 
 
+@implements_with_margin(Theta)
+def _with_margin(theta, side, value):  # type: ignore[no-untyped-def]
+    return Theta(value, theta.b) if side == 0 else Theta(theta.a, value)
+
+
 @implements_log_pair(Theta)
 def bivariate_beta_log_pair(theta, log_x, log_y):  # type: ignore[no-untyped-def]
     """Log density of Eq. (2) with c = 1, in (log ν¹, log ν²)."""
@@ -72,8 +84,8 @@ def _shape_move_log_density(target, x):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
-def update_shapes(s: Stream, state: PairState, learned, hyper: Floats) -> None:  # type: ignore[no-untyped-def]
+@implements_move_theta(Theta)
+def update_shapes(kind, s, state, learned, hyper):  # type: ignore[no-untyped-def]
     """Move a and b by slice sampling given the sticks, Eq. (13), in place."""
     log_nu, theta = state.log_nu, state.theta
     K = log_nu.shape[1]
@@ -92,8 +104,8 @@ def update_shapes(s: Stream, state: PairState, learned, hyper: Floats) -> None: 
             theta[t] = math.exp(x)
 
 
-@kernel
-def draw_pairs(s: Stream, theta: Floats, log_nu: Floats, start: int) -> None:
+@implements_draw_pairs(Theta)
+def _draw_pairs(kind, s, theta, log_nu, start):  # type: ignore[no-untyped-def]
     """Draw pairs from Eq. (2): ν¹ = U/(U+W), ν² = V/(V+W) of gammas a, b, 1, in place."""
     for k in range(start, log_nu.shape[1]):
         log_w = log_gamma_draw(s, 1.0)
@@ -104,14 +116,26 @@ def draw_pairs(s: Stream, theta: Floats, log_nu: Floats, start: int) -> None:
 
 
 @kernel
+def extend(s: Stream, kind: Theta, theta: Floats, log_nu: Floats, start: int) -> None:
+    """Draw stick pairs from the prior from ``start`` on, in place."""
+    draw_pairs(kind, s, theta, log_nu, start)
+
+
+@kernel
+def _theta(theta: Floats) -> Theta:
+    return Theta(theta[0], theta[1])
+
+
+@kernel
 def update(s: Stream, state: PairState, counts, sizes, learned, hyper, literal: bool) -> None:  # type: ignore[no-untyped-def]
     """Move θ, then the sticks, in place."""
-    update_shapes(s, state, learned, hyper)
-    theta = Theta(state.theta[0], state.theta[1])
+    move_theta(_theta(state.theta), s, state, learned, hyper)
     if literal:
-        update_sticks_literal(s, theta, state.theta, state.log_nu, counts, sizes)
+        update_sticks_literal(s, _theta(state.theta), state.theta, state.log_nu, counts, sizes)
     else:
-        update_sticks(s, theta, state.log_nu, counts, sizes)
+        update_sticks(s, _theta(state.theta), state.log_nu, counts, sizes)
+        stretch_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
+        refresh_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
 
 
 @dataclass(frozen=True)
@@ -137,7 +161,7 @@ class BivariateBeta(PairedSticksPrior):
     name: ClassVar[str] = "bivariate-beta"
     theta_names: ClassVar[tuple[str, ...]] = ("a", "b")
 
-    _draw_pairs = staticmethod(draw_pairs)
+    _extend = staticmethod(extend)
     _update_kernel = staticmethod(update)
 
     def _start_theta(self, s: Stream) -> list[float]:

@@ -13,7 +13,14 @@ from dibpnmf.priors.base import Floats, require_number, start_value
 from dibpnmf.priors.stick_pairs import (
     PairedSticksPrior,
     PairState,
+    draw_pairs,
+    implements_draw_pairs,
     implements_log_pair,
+    implements_move_theta,
+    implements_with_margin,
+    move_theta,
+    refresh_tail,
+    stretch_tail,
     update_sticks,
     update_sticks_literal,
 )
@@ -52,6 +59,13 @@ def copula_weight(log_u: float, log_w: float) -> float:
     return (2.0 * math.exp(log_u) - 1.0) * (2.0 * math.exp(log_w) - 1.0)
 
 
+@implements_with_margin(Theta)
+def _with_margin(theta, side, value):  # type: ignore[no-untyped-def]
+    if side == 0:
+        return Theta(value, theta.alpha2, theta.rho)
+    return Theta(theta.alpha1, value, theta.rho)
+
+
 @implements_log_pair(Theta)
 def copula_log_pair(theta, log_x, log_y):  # type: ignore[no-untyped-def]
     """Log density of Eq. (3)-(4) in (log ν¹, log ν²)."""
@@ -80,8 +94,8 @@ def _correlation_move_log_density(target, x):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel
-def update_theta(s: Stream, state: PairState, learned, hyper: Floats) -> None:  # type: ignore[no-untyped-def]
+@implements_move_theta(Theta)
+def update_theta(kind, s, state, learned, hyper):  # type: ignore[no-untyped-def]
     """Move α1, α2 and ρ by slice sampling given the sticks, Eq. (14)-(15), in place."""
     log_nu, theta = state.log_nu, state.theta
     K = log_nu.shape[1]
@@ -97,8 +111,8 @@ def update_theta(s: Stream, state: PairState, learned, hyper: Floats) -> None:  
         theta[2] = slice_sample(s, CorrelationMove(weights), theta[2], -1.0, 1.0, math.inf)
 
 
-@kernel
-def draw_pairs(s: Stream, theta: Floats, log_nu: Floats, start: int) -> None:
+@implements_draw_pairs(Theta)
+def _draw_pairs(kind, s, theta, log_nu, start):  # type: ignore[no-untyped-def]
     """Draw pairs from Eq. (3)-(4): u uniform, then w from its conditional CDF, in place."""
     for k in range(start, log_nu.shape[1]):
         u = uniform(s)
@@ -111,14 +125,26 @@ def draw_pairs(s: Stream, theta: Floats, log_nu: Floats, start: int) -> None:
 
 
 @kernel
+def extend(s: Stream, kind: Theta, theta: Floats, log_nu: Floats, start: int) -> None:
+    """Draw stick pairs from the prior from ``start`` on, in place."""
+    draw_pairs(kind, s, theta, log_nu, start)
+
+
+@kernel
+def _theta(theta: Floats) -> Theta:
+    return Theta(theta[0], theta[1], theta[2])
+
+
+@kernel
 def update(s: Stream, state: PairState, counts, sizes, learned, hyper, literal: bool) -> None:  # type: ignore[no-untyped-def]
     """Move θ, then the sticks, in place."""
-    update_theta(s, state, learned, hyper)
-    theta = Theta(state.theta[0], state.theta[1], state.theta[2])
+    move_theta(_theta(state.theta), s, state, learned, hyper)
     if literal:
-        update_sticks_literal(s, theta, state.theta, state.log_nu, counts, sizes)
+        update_sticks_literal(s, _theta(state.theta), state.theta, state.log_nu, counts, sizes)
     else:
-        update_sticks(s, theta, state.log_nu, counts, sizes)
+        update_sticks(s, _theta(state.theta), state.log_nu, counts, sizes)
+        stretch_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
+        refresh_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
 
 
 @dataclass(frozen=True)
@@ -147,7 +173,7 @@ class FGMCopula(PairedSticksPrior):
     name: ClassVar[str] = "copula"
     theta_names: ClassVar[tuple[str, ...]] = ("alpha1", "alpha2", "rho")
 
-    _draw_pairs = staticmethod(draw_pairs)
+    _extend = staticmethod(extend)
     _update_kernel = staticmethod(update)
 
     def _check_value(self, key: str, value: object) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from dibpnmf._compile import kernel
 from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value
-from dibpnmf.priors.stick_pairs import truncated_beta
+from dibpnmf.priors.stick_pairs import _TAIL_TRIES, first_of_tail, truncated_beta
 from dibpnmf.random import Stream, gamma, normal, normal_below, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 from dibpnmf.special import HALF_LOG_2PI, log_ndtr, ndtri_exp, times_log
@@ -62,6 +62,20 @@ class ShiftMove(NamedTuple):
     one_minus_r2: float
     log_mu_before: float
     slope: float
+
+
+class StretchMove(NamedTuple):
+    """Target of x in: α → α e^{−x} and, in the tail, log ν → eˣ log ν, Eq. (27)."""
+
+    noise: Noise
+    alpha: float
+    log_nu: Floats
+    g: Floats
+    first: int
+    size0: float
+    size1: float
+    prior_shape: float
+    prior_rate: float
 
 
 class LengthMove(NamedTuple):
@@ -119,6 +133,22 @@ def _shift_move_log_density(target, x):  # type: ignore[no-untyped-def]
     return target.slope * x + log_normal_pair(
         target.w0 + shift, target.w1 + shift, target.noise.sigma, target.r, target.one_minus_r2
     )
+
+
+@implements_log_density(StretchMove)
+def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    alpha = target.alpha * math.exp(-x)
+    value = -target.prior_shape * x - target.prior_rate * alpha
+    log_mu = 0.0
+    for k in range(target.log_nu.size):
+        if k < target.first:
+            log_mu += target.log_nu[k]
+            value += alpha * target.log_nu[k] - x
+        else:  # α log ν stays, and the Jacobian cancels the −x
+            log_mu += target.log_nu[k] * math.exp(x)
+            value += log_masks(target.noise, log_mu, target.g[0, k], 0.0, target.size0)
+            value += log_masks(target.noise, log_mu, target.g[1, k], 0.0, target.size1)
+    return value
 
 
 @implements_log_density(LengthMove)
@@ -291,11 +321,72 @@ def update_theta(s: Stream, noise: Noise, state: GPState, learned, hyper) -> Non
 
 
 @kernel
+def extend(s: Stream, noise: Noise, state: GPState, start: int) -> None:
+    """Draw the sticks and thresholds from ``start`` on from their prior, in place."""
+    for k in range(start, state.log_nu.size):
+        state.log_nu[k] = math.log(uniform(s)) / state.theta[0]
+        draw_g(s, noise.sigma, state.theta[1], state.g[:, k])
+
+
+@kernel
+def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move α with the tail's sticks stretched along, in place, Eq. (27)."""
+    first = first_of_tail(counts)
+    target = StretchMove(
+        noise, state.theta[0], state.log_nu, state.g, first, sizes[0], sizes[1],
+        hyper[0, 0], hyper[0, 1],
+    )  # fmt: skip
+    x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
+    state.theta[0] *= math.exp(-x)
+    state.log_nu[first:] *= math.exp(x)
+
+
+@kernel
+def _log_empty(noise: Noise, state: GPState, sizes, start: int) -> float:  # type: ignore[no-untyped-def]
+    """Log probability that the columns from ``start`` on are empty."""
+    value = 0.0
+    log_mu = 0.0
+    for k in range(state.log_nu.size):
+        log_mu += state.log_nu[k]
+        if k >= start:
+            for t in range(2):
+                value += log_masks(noise, log_mu, state.g[t, k], 0.0, sizes[t])
+    return value
+
+
+@kernel
+def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move one parameter and the last, empty columns' sticks and g together, Eq. (26)."""
+    K = state.log_nu.size
+    first = first_of_tail(counts)
+    if first == K:
+        return
+    one = np.zeros(2, np.bool_)
+    for _ in range(_TAIL_TRIES):
+        r = first + int(uniform(s) * (K - first))
+        trial = GPState(state.log_nu.copy(), state.g.copy(), state.theta.copy(), state.h_sum.copy())
+        which = int(uniform(s) * 2)
+        one[:] = False
+        one[which] = learned[which]
+        head = GPState(trial.log_nu[:r].copy(), trial.g[:, :r].copy(), trial.theta, trial.h_sum)
+        update_theta(s, noise, head, one, hyper)
+        extend(s, noise, trial, r)
+        log_ratio = _log_empty(noise, trial, sizes, r) - _log_empty(noise, state, sizes, r)
+        if math.log(uniform(s)) < log_ratio:
+            state.log_nu[:] = trial.log_nu
+            state.g[:] = trial.g
+            state.theta[:] = trial.theta
+
+
+@kernel
 def update(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move g, s, α and the sticks with h summed out, in place."""
     update_g(s, noise, state, counts, sizes)
     update_theta(s, noise, state, learned, hyper)
     update_sticks(s, noise, state, counts, sizes)
+    if learned[0]:
+        stretch_tail(s, noise, state, counts, sizes, hyper)
+    refresh_tail(s, noise, state, counts, sizes, learned, hyper)
 
 
 @kernel
@@ -308,14 +399,6 @@ def update_literal(s: Stream, noise: Noise, state: GPState, counts, sizes, learn
     draw_g_given_h(s, noise, state, sizes)
     update_theta(s, noise, state, learned, hyper)
     update_sticks_literal(s, noise, state, counts, sizes)
-
-
-@kernel
-def extend(s: Stream, noise: Noise, state: GPState, start: int) -> None:
-    """Draw the sticks and thresholds from ``start`` on from their prior, in place."""
-    for k in range(start, state.log_nu.size):
-        state.log_nu[k] = math.log(uniform(s)) / state.theta[0]
-        draw_g(s, noise.sigma, state.theta[1], state.g[:, k])
 
 
 @kernel

@@ -32,11 +32,48 @@ log_pair = _log_pair.call
 implements_log_pair = _log_pair.implement
 
 
+_move_theta = KernelFunction(
+    "move_theta",
+    """Move the parameters marked in ``learned`` given sticks: (kind, s, state, learned, hyper).""",
+)
+move_theta = _move_theta.call
+implements_move_theta = _move_theta.implement
+
+_draw_pairs = KernelFunction(
+    "draw_pairs",
+    """Draw stick pairs from the prior from ``start`` on: (kind, s, theta, log_nu, start).""",
+)
+draw_pairs = _draw_pairs.call
+implements_draw_pairs = _draw_pairs.implement
+
+_with_margin = KernelFunction(
+    "with_margin",
+    """Return θ with the margin parameter of one side changed: (theta, side, value).""",
+)
+with_margin = _with_margin.call
+implements_with_margin = _with_margin.implement
+
+_TAIL_TRIES = 2
+
+
 class PairState(NamedTuple):
     """Stick pairs as log ν (2, K), and θ."""
 
     log_nu: Floats
     theta: Floats
+
+
+class StretchMove(NamedTuple):
+    """Target of x in: α_t → α_t e^{−x} and, in the tail, log ν^t → eˣ log ν^t, Eq. (27)."""
+
+    theta: Any
+    margin: float
+    side: int
+    log_nu: Floats
+    first: int
+    size: float
+    prior_shape: float
+    prior_rate: float
 
 
 class StickMove(NamedTuple):
@@ -76,6 +113,49 @@ def _stick_move_log_density(target, x):  # type: ignore[no-untyped-def]
     if not target.is_last:
         value += _ordered_pair(target.theta, target.side, target.total - x, target.other_next)
     return value + log_binomial(target.n, target.size, target.log_mu_before + x)
+
+
+@kernel
+def first_of_tail(counts: Floats) -> int:
+    """Index from which on all columns are empty on both sides."""
+    first = counts.shape[1]
+    while first > 0 and counts[0, first - 1] == 0.0 and counts[1, first - 1] == 0.0:
+        first -= 1
+    return first
+
+
+@implements_log_density(StretchMove)
+def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    margin = target.margin * math.exp(-x)
+    theta = with_margin(target.theta, target.side, margin)
+    value = -target.prior_shape * x - target.prior_rate * margin
+    log_mu = 0.0
+    for k in range(target.log_nu.shape[1]):
+        own = target.log_nu[target.side, k]
+        if k >= target.first:
+            own *= math.exp(x)
+            value += x  # Jacobian
+        value += _ordered_pair(theta, target.side, own, target.log_nu[1 - target.side, k])
+        log_mu += own
+        if k >= target.first:
+            value += target.size * log1mexp(log_mu)
+    return value
+
+
+@kernel
+def stretch_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move each margin parameter with the tail's sticks stretched along, in place, Eq. (27)."""
+    log_nu, theta = state.log_nu, state.theta
+    first = first_of_tail(counts)
+    for t in range(2):
+        if learned[t]:
+            present = with_margin(with_margin(kind, 0, theta[0]), 1, theta[1])
+            target = StretchMove(
+                present, theta[t], t, log_nu, first, sizes[t], hyper[t, 0], hyper[t, 1]
+            )
+            x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
+            theta[t] *= math.exp(-x)
+            log_nu[t, first:] *= math.exp(x)
 
 
 @kernel
@@ -149,6 +229,50 @@ def update_sticks_literal(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _log_empty(log_nu: Floats, sizes: Floats, start: int) -> float:
+    """Log probability that the columns from ``start`` on are empty."""
+    value = 0.0
+    for t in range(2):
+        log_mu = 0.0
+        for k in range(log_nu.shape[1]):
+            log_mu += log_nu[t, k]
+            if k >= start:
+                value += sizes[t] * log1mexp(log_mu)
+    return value
+
+
+@kernel
+def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move one parameter and all sticks of the last, empty columns together, in place, Eq. (26).
+
+    One at a time, a long tail of sticks diffuses slowly and holds θ in place. Here θ moves given
+    the sticks before a random column r of the tail, and the others are drawn anew from the
+    prior; what remains for the acceptance ratio is the probability of their columns' emptiness.
+    """
+    log_nu, theta = state.log_nu, state.theta
+    K = log_nu.shape[1]
+    first = first_of_tail(counts)
+    if first == K:
+        return
+    trial = PairState(np.empty(log_nu.shape), np.empty(theta.shape))
+    one = np.zeros(theta.size, np.bool_)
+    for _ in range(_TAIL_TRIES):
+        r = first + int(uniform(s) * (K - first))
+        trial.log_nu[:] = log_nu
+        trial.theta[:] = theta
+        which = int(uniform(s) * theta.size)
+        one[:] = False
+        one[which] = learned[which]
+        head = PairState(trial.log_nu[:, :r].copy(), trial.theta)
+        move_theta(kind, s, head, one, hyper)
+        draw_pairs(kind, s, trial.theta, trial.log_nu, r)
+        log_ratio = _log_empty(trial.log_nu, sizes, r) - _log_empty(log_nu, sizes, r)
+        if math.log(uniform(s)) < log_ratio:
+            log_nu[:] = trial.log_nu
+            theta[:] = trial.theta
+
+
+@kernel
 def log_odds_of_sticks(log_nu: Floats) -> Floats:
     """Log odds log μ − log(1−μ) of every weight, Eq. (6)."""
     out = np.empty(log_nu.shape)
@@ -163,7 +287,7 @@ def log_odds_of_sticks(log_nu: Floats) -> Floats:
 class PairedSticksPrior(Prior[PairState]):
     """A prior of stick pairs; its file adds the pair's density, its draw and the θ update."""
 
-    _draw_pairs: ClassVar[Callable[..., None]]
+    _extend: ClassVar[Callable[..., None]]
     _update_kernel: ClassVar[Callable[..., None]]
 
     @abstractmethod
@@ -187,7 +311,7 @@ class PairedSticksPrior(Prior[PairState]):
         log_nu = np.empty((2, K))
         start = state.log_nu.shape[1]
         log_nu[:, :start] = state.log_nu
-        self._draw_pairs(s, state.theta, log_nu, start)
+        self._extend(s, self._theta_tuple(state.theta), state.theta, log_nu, start)
         return PairState(log_nu, state.theta.copy())
 
     def log_odds(self, state: PairState) -> Floats:

@@ -1,0 +1,92 @@
+"""Progress on a terminal, silence in a pipe."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from types import TracebackType
+from typing import Any, Self
+
+
+class Progress:
+    """Counts sweeps of all chains; shows them with K, log likelihood and time left.
+
+    Parameters
+    ----------
+    n_chains, n_sweeps, n_warmup : int
+    show : bool
+    """
+
+    def __init__(self, n_chains: int, n_sweeps: int, n_warmup: int, show: bool) -> None:
+        self.n_chains, self.n_sweeps, self.n_warmup = n_chains, n_sweeps, n_warmup
+        self._stop = threading.Event()
+        self._latest: list[tuple[int, int, float]] = [(0, 0, math.nan)] * n_chains
+        self._bar = _bar() if show else None
+        self._tasks: list[Any] = []
+
+    def report(self, chain: int, sweep: int, K: int, log_likelihood: float) -> None:
+        """Take note of a finished sweep (called from the chains' threads)."""
+        self._latest[chain] = (sweep, K, log_likelihood)
+
+    def should_stop(self) -> bool:
+        """Whether chains should stop after the sweep at hand."""
+        return self._stop.is_set()
+
+    def stop(self) -> None:
+        """Ask all chains to stop after the sweep at hand."""
+        self._stop.set()
+
+    def refresh(self) -> None:
+        """Redraw (called from the main thread)."""
+        if self._bar is None:
+            return
+        for task, (sweep, K, log_likelihood) in zip(self._tasks, self._latest, strict=True):
+            if sweep == 0:
+                phase = "compiling (first run only)"
+            else:
+                phase = "warm-up" if sweep <= self.n_warmup else "sampling"
+            text = "" if sweep == 0 else f"K {K:3d}  log lik {log_likelihood:,.0f}"
+            self._bar.update(task, completed=sweep, phase=phase, text=text)
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+            self._tasks = [
+                self._bar.add_task(f"chain {c + 1}", total=self.n_sweeps, phase="", text="")
+                for c in range(self.n_chains)
+            ]
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self.refresh()
+            self._bar.stop()
+
+
+def should_show(progress: bool | str) -> bool:
+    """Resolve progress="auto": show on a terminal only."""
+    return sys.stderr.isatty() if progress == "auto" else bool(progress)
+
+
+def _bar() -> Any:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as RichProgress
+
+    return RichProgress(
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[phase]}"),
+        TextColumn("{task.fields[text]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        auto_refresh=True,
+        refresh_per_second=5,
+    )

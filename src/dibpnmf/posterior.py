@@ -1,0 +1,321 @@
+"""Draws kept compactly, and what is read off them: point estimate, alignment, diagnostics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+from dibpnmf.inference.chain import is_truncated
+from dibpnmf.inference.gibbs import Info, State
+from dibpnmf.priors.base import Prior
+
+if TYPE_CHECKING:
+    import xarray
+
+Floats = NDArray[np.float64]
+Sides = tuple[Floats, Floats]
+
+_MATCH = 0.5  # cosine on both sides from which a factor of another draw is the same one
+
+
+@dataclass(frozen=True)
+class CompactDraw:
+    """The on-entries of A and X of one draw."""
+
+    shape: tuple[int, int]
+    K: int
+    index: tuple[NDArray[np.int64], NDArray[np.int64]]
+    values: Sides
+
+    @classmethod
+    def pack(cls, loadings: Sides) -> CompactDraw:
+        """Keep the on-entries only."""
+        index = [np.flatnonzero(side) for side in loadings]
+        values = [side.ravel()[at] for side, at in zip(loadings, index, strict=True)]
+        K = loadings[0].shape[1]
+        small = [at.astype(np.int32) if side.size < 2**31 else at
+                 for at, side in zip(index, loadings, strict=True)]  # fmt: skip
+        shape = (loadings[0].shape[0], loadings[1].shape[0])
+        return cls(shape, K, (small[0], small[1]), (values[0], values[1]))
+
+    def unpack(self) -> Sides:
+        """Dense A (M×K) and X (N×K)."""
+        sides = []
+        for n, at, values in zip(self.shape, self.index, self.values, strict=True):
+            side = np.zeros(n * self.K)
+            side[at] = values
+            sides.append(side.reshape(n, self.K))
+        return sides[0], sides[1]
+
+
+def shares(sums: Floats) -> Floats:
+    """Share of each column in the total of λ − ε, from the columns' sums (2, K)."""
+    carried = sums[0] * sums[1]
+    total = carried.sum()
+    return carried / total if total > 0.0 else carried
+
+
+@dataclass
+class ChainRecord:
+    """Takes the draws of one chain: scalars always, loadings compactly if they are kept.
+
+    Without draws it keeps, of every effective K met, the draw with the largest likelihood, and
+    the running sums of factors aligned with the first draw.
+    """
+
+    prior: Prior[Any]
+    min_share: float
+    keep_draws: bool
+    log_likelihood: list[float] = field(default_factory=list)
+    n_active: list[int] = field(default_factory=list)
+    n_components: list[int] = field(default_factory=list)
+    truncated: list[bool] = field(default_factory=list)
+    acceptance: list[float] = field(default_factory=list)
+    theta: list[Floats] = field(default_factory=list)
+    tau: list[Floats] = field(default_factory=list)
+    log_odds: list[Floats] = field(default_factory=list)
+    draws: list[CompactDraw] = field(default_factory=list)
+    best: dict[int, tuple[int, CompactDraw]] = field(default_factory=dict)
+    aligned: Alignment | None = None
+
+    def record(self, state: State, info: Info) -> None:
+        """Keep what is to be kept of a draw."""
+        K = int(np.sum(shares(info.sums) >= self.min_share))
+        self.log_likelihood.append(info.log_likelihood)
+        self.n_active.append(int(np.sum(np.all(info.counts > 0.0, axis=0))))
+        self.n_components.append(K)
+        self.truncated.append(is_truncated(info.counts))
+        self.acceptance.append(info.acceptance)
+        self.theta.append(state.prior.theta.copy())
+        self.tau.append(state.tau.copy())
+        self.log_odds.append(self.prior.log_odds(state.prior))
+        if self.keep_draws:
+            self.draws.append(CompactDraw.pack(state.loadings))
+        else:
+            self._summarise(state, K)
+
+    def _summarise(self, state: State, K: int) -> None:
+        at = len(self.log_likelihood) - 1
+        known = self.best.get(K)
+        if known is None or self.log_likelihood[at] > self.log_likelihood[known[0]]:
+            self.best[K] = (at, CompactDraw.pack(state.loadings))
+        if self.aligned is None:
+            self.aligned = Alignment(state.loadings)
+        self.aligned.add(state.loadings)
+
+    def __len__(self) -> int:
+        return len(self.log_likelihood)
+
+
+class Alignment:
+    """Mean and inclusion of a reference draw's columns over other draws.
+
+    A column of a draw is the same factor as a reference column when the assignment that
+    maximises the product of the two sides' cosines pairs them with at least ``_MATCH`` on both
+    sides. A reference column without a partner counts as absent from that draw. Scales are
+    those of the reference: a matched X_k is multiplied by ΣA_k over the reference's ΣA_k.
+    """
+
+    def __init__(self, reference: Sides) -> None:
+        self.totals = np.maximum(reference[0].sum(axis=0), 1e-300)
+        self._units = tuple(_unit(side) for side in reference)
+        self.mean = np.zeros(reference[1].shape)
+        self.inclusion = np.zeros(reference[1].shape)
+        self.n = 0
+
+    def add(self, loadings: Sides) -> None:
+        """Add one draw."""
+        A, X = loadings
+        self.n += 1
+        for own, other in self.match(loadings):
+            self.mean[:, own] += X[:, other] * (A[:, other].sum() / self.totals[own])
+            self.inclusion[:, own] += X[:, other] > 0.0
+
+    def match(self, loadings: Sides) -> list[tuple[int, int]]:
+        """Pairs (reference column, column) that are the same factor."""
+        cosines = [unit.T @ _unit(side) for unit, side in zip(self._units, loadings, strict=True)]
+        if 0 in cosines[0].shape:
+            return []
+        own, other = linear_sum_assignment(-cosines[0] * cosines[1])
+        same = np.minimum(cosines[0], cosines[1])[own, other] >= _MATCH
+        return list(zip(own[same].tolist(), other[same].tolist(), strict=True))
+
+    def columns_of(self, reference: Sides) -> Alignment:
+        """Re-express the sums for another reference's columns."""
+        new = Alignment(reference)
+        new.n = self.n
+        for own, other in new.match(self._as_sides()):
+            new.mean[:, own] = self.mean[:, other] * (self.totals[other] / new.totals[own])
+            new.inclusion[:, own] = self.inclusion[:, other]
+        return new
+
+    def _as_sides(self) -> Sides:
+        return self._units[0], self._units[1]
+
+
+def _unit(side: Floats) -> Floats:
+    norm = np.linalg.norm(side, axis=0)
+    return side / np.where(norm > 0.0, norm, 1.0)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The point estimate: one draw's columns that matter, sorted by share."""
+
+    chain: int
+    draw: int
+    loadings: Sides
+    log_odds: Floats
+    tau: Floats
+
+
+def posterior_mode(values: Sequence[int]) -> int:
+    """Most frequent value; of equals the smallest."""
+    found, counts = np.unique(np.asarray(values), return_counts=True)
+    return int(found[np.argmax(counts)])
+
+
+def choose(records: Sequence[ChainRecord], min_share: float, keep_all: bool) -> Chosen:
+    """Choose the draw with the largest likelihood among those at the mode of the effective K.
+
+    ``keep_all`` keeps every column, in use or not (a fixed number of components).
+    """
+    mode = posterior_mode([K for record in records for K in record.n_components])
+    candidates = [
+        (record.log_likelihood[at], c, at)
+        for c, record in enumerate(records)
+        for at in range(len(record))
+        if record.n_components[at] == mode
+    ]
+    _, c, at = max(candidates, key=lambda item: (item[0], -item[1], -item[2]))
+    record = records[c]
+    packed = record.draws[at] if record.keep_draws else record.best[mode][1]
+    A, X = packed.unpack()
+    share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)]))
+    order = np.argsort(-share, kind="stable")
+    if not keep_all:
+        order = order[share[order] >= min_share][:mode]
+    return Chosen(c, at, (A[:, order], X[:, order]), record.log_odds[at][:, order], record.tau[at])
+
+
+def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
+    """Posterior mean of the chosen columns of X, and their inclusion probabilities."""
+    total = Alignment(chosen.loadings)
+    for record in records:
+        if record.keep_draws:
+            for draw in record.draws:
+                total.add(draw.unpack())
+        elif record.aligned is not None:
+            part = record.aligned.columns_of(chosen.loadings)
+            total.mean += part.mean
+            total.inclusion += part.inclusion
+            total.n += part.n
+    return total.mean / total.n, total.inclusion / total.n
+
+
+def iterate(records: Sequence[ChainRecord]) -> Iterator[Sides]:
+    """All kept draws, chain by chain, as dense A and X."""
+    for record in records:
+        for draw in record.draws:
+            yield draw.unpack()
+
+
+def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str, Floats]:
+    """Label-free scalars by name, each (chain, draw), cut to the shortest chain."""
+    n = min(len(record) for record in records)
+    table = {
+        "log_likelihood": [record.log_likelihood[:n] for record in records],
+        "n_active": [record.n_active[:n] for record in records],
+        "n_components": [record.n_components[:n] for record in records],
+        "acceptance": [record.acceptance[:n] for record in records],
+    }
+    scalars: dict[str, Floats] = {name: np.array(values) for name, values in table.items()}
+    theta = np.array([record.theta[:n] for record in records])
+    tau = np.array([record.tau[:n] for record in records])
+    for position, name in enumerate(prior.theta_names):
+        scalars[name] = theta[..., position]
+    scalars["tau_rows"], scalars["tau_columns"] = tau[..., 0], tau[..., 1]
+    return scalars
+
+
+def diagnose(scalars: dict[str, Floats]) -> dict[str, dict[str, float]]:
+    """R-hat, bulk and tail ESS of the scalars, and mean acceptance rates.
+
+    A scalar that never moves in any chain has nothing to converge: R-hat 1, full ESS. R-hat
+    compares halves of the chains, so that it exists for a single chain too.
+    """
+    from arviz_stats.base import array_stats
+
+    out: dict[str, dict[str, float]] = {"r_hat": {}, "ess_bulk": {}, "ess_tail": {}}
+    for name, values in scalars.items():
+        if name == "acceptance":
+            continue
+        x = np.asarray(values, dtype=np.float64)
+        if np.all(x == x.flat[0]) or x.shape[1] < 4:
+            constant = bool(np.all(x == x.flat[0]))
+            r_hat, bulk, tail = (1.0, float(x.size), float(x.size)) if constant else (np.nan,) * 3
+        else:
+            axes = {"chain_axis": 0, "draw_axis": 1}
+            with np.errstate(all="ignore"):
+                r_hat = float(array_stats.rhat(x, **axes))
+                bulk = float(array_stats.ess(x, method="bulk", **axes))
+                tail = float(array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes))
+        out["r_hat"][name] = r_hat
+        out["ess_bulk"][name] = bulk
+        out["ess_tail"][name] = tail
+    out["acceptance"] = {"entries": float(np.mean(scalars["acceptance"]))}
+    return out
+
+
+def to_datatree(
+    records: Sequence[ChainRecord],
+    scalars: dict[str, Floats],
+    observed: dict[str, Any],
+    max_bytes: float = 2e8,
+) -> xarray.DataTree:
+    """Build an ArviZ DataTree: posterior (θ, τ, A, X), sample_stats, observed-data facts.
+
+    A and X are padded to the largest truncation, and left out where that would take more than
+    ``max_bytes`` (``attrs["loadings"]`` says so).
+    """
+    import xarray as xr
+
+    statistics = ("log_likelihood", "n_active", "n_components", "acceptance")
+    n_chains, n_draws = scalars["log_likelihood"].shape
+    axes = ("chain", "draw")
+    coords = {"chain": np.arange(n_chains), "draw": np.arange(n_draws)}
+    posterior = {name: (axes, values) for name, values in scalars.items() if name not in statistics}
+    variables: dict[str, Any] = dict(posterior)
+    note = "not kept (keep_draws=False)"
+    if all(len(record.draws) >= n_draws for record in records):
+        M, N = records[0].draws[0].shape
+        K = max(draw.K for record in records for draw in record.draws)
+        note = "left out: too large; iterate over draws instead"
+        if 8.0 * n_chains * n_draws * (M + N) * K <= max_bytes:
+            note = "A (row × component) and X (column × component), scaled units, zero where off"
+            A, X = _padded(records, n_draws, K)
+            variables["A"] = ((*axes, "row", "component"), A)
+            variables["X"] = ((*axes, "column", "component"), X)
+    stats = {name: (axes, values) for name, values in scalars.items()}
+    return xr.DataTree.from_dict(
+        {
+            "posterior": xr.Dataset(variables, coords, attrs={"loadings": note}),
+            "sample_stats": xr.Dataset(stats, coords),
+            "observed_data": xr.Dataset(attrs=observed),
+        }
+    )
+
+
+def _padded(records: Sequence[ChainRecord], n_draws: int, K: int) -> Sides:
+    M, N = records[0].draws[0].shape
+    sides = (np.zeros((len(records), n_draws, M, K)), np.zeros((len(records), n_draws, N, K)))
+    for c, record in enumerate(records):
+        for d, draw in enumerate(record.draws[:n_draws]):
+            for side, values in zip(sides, draw.unpack(), strict=True):
+                side[c, d, :, : draw.K] = values
+    return sides

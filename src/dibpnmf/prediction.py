@@ -1,0 +1,126 @@
+"""What kept draws say about single cells and about rows: means, intervals, densities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dibpnmf._compile import kernel
+from dibpnmf.likelihoods.base import Likelihood
+from dibpnmf.posterior import CompactDraw, Sides
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_TABLE = 2e7  # numbers in a table of draws × cells held at once
+_INTERVAL_DRAWS = 400  # draws an interval is computed from, evenly spread
+
+
+@kernel
+def means_at(A: Floats, X: Floats, rows: Ints, columns: Ints, epsilon: float, out: Floats) -> None:
+    """Fill ``out`` with λ = A Xᵀ + ε at single cells."""
+    for j in range(rows.size):
+        total = epsilon
+        for k in range(A.shape[1]):
+            a = A[rows[j], k]
+            if a > 0.0:
+                total += a * X[columns[j], k]
+        out[j] = total
+
+
+def mean_at(draws: Iterable[CompactDraw], rows: Ints, columns: Ints, epsilon: float) -> Floats:
+    """Posterior mean of λ at single cells."""
+    total = np.zeros(rows.size)
+    one = np.empty(rows.size)
+    n = 0
+    for draw in draws:
+        means_at(*draw.unpack(), rows, columns, epsilon, one)
+        total += one
+        n += 1
+    return total / n
+
+
+def mean_matrix(draws: Iterable[CompactDraw], epsilon: float) -> Floats:
+    """Posterior mean of λ as a dense matrix."""
+    total: Floats | None = None
+    n = 0
+    for draw in draws:
+        A, X = draw.unpack()
+        used = A.any(axis=0) & X.any(axis=0)
+        part = A[:, used] @ X[:, used].T
+        total = part if total is None else total + part
+        n += 1
+    assert total is not None
+    return total / n + epsilon
+
+
+def table_at(
+    draws: Sequence[CompactDraw], rows: Ints, columns: Ints, epsilon: float
+) -> Iterable[tuple[slice, Floats]]:
+    """Yield λ of every draw (draw × cell), a slice of the cells at a time."""
+    size = max(1, int(_TABLE / len(draws)))
+    for start in range(0, rows.size, size):
+        part = slice(start, min(start + size, rows.size))
+        table = np.empty((len(draws), part.stop - part.start))
+        for line, draw in zip(table, draws, strict=True):
+            means_at(*draw.unpack(), rows[part], columns[part], epsilon, line)
+        yield part, table
+
+
+def log_predictive(likelihood: Likelihood, y: Floats, table: Floats) -> Floats:
+    """Log of the predictive density of each y, averaged over the draws (axis 0) of λ."""
+    log_p = likelihood.log_density(y, table)
+    highest = log_p.max(axis=0)
+    return highest + np.log(np.mean(np.exp(log_p - highest), axis=0))
+
+
+def predictive_quantile(likelihood: Likelihood, table: Floats, q: float) -> Floats:
+    """Quantile of the predictive distribution of each cell, by bisection on its mixture CDF."""
+    low = np.zeros(table.shape[1])
+    high = table.max(axis=0)
+    while True:
+        short = likelihood.cdf(high, table).mean(axis=0) < q
+        if not short.any():
+            break
+        high[short] *= 2.0
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        below = likelihood.cdf(middle, table).mean(axis=0) < q
+        low = np.where(below, middle, low)
+        high = np.where(below, high, middle)
+    return 0.5 * (low + high)
+
+
+def interval_at(
+    likelihood: Likelihood,
+    draws: Sequence[CompactDraw],
+    rows: Ints,
+    columns: Ints,
+    epsilon: float,
+    interval: float,
+) -> tuple[Floats, Floats]:
+    """Equal-tailed predictive interval of y at single cells."""
+    step = max(1, len(draws) // _INTERVAL_DRAWS)
+    lower, upper = np.empty(rows.size), np.empty(rows.size)
+    for part, table in table_at(draws[::step], rows, columns, epsilon):
+        lower[part] = predictive_quantile(likelihood, table, 0.5 - 0.5 * interval)
+        upper[part] = predictive_quantile(likelihood, table, 0.5 + 0.5 * interval)
+    return lower, upper
+
+
+def similarity(draws: Iterable[Sides], rows: Ints) -> Floats:
+    """Posterior mean cosine similarity of rows of A; a row without factors is like no other."""
+    total = np.zeros((rows.size, rows.size))
+    n = 0
+    for A, _ in draws:
+        own = A[rows]
+        own = own[:, own.any(axis=0)]
+        norm = np.linalg.norm(own, axis=1, keepdims=True)
+        own = own / np.where(norm > 0.0, norm, 1.0)
+        total += own @ own.T
+        n += 1
+    total /= n
+    np.fill_diagonal(total, 1.0)
+    return np.clip(total, 0.0, 1.0)

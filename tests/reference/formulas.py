@@ -1,0 +1,151 @@
+"""Plain NumPy versions of docs/model.md, one per equation: slow, short, and written from the page.
+
+Nothing here calls the library.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import integrate, special, stats
+
+MASK_32 = 0xFFFFFFFF
+
+
+def philox(key: list[int], counter: list[int]) -> list[int]:
+    """Philox4x32-10 in Python integers (Salmon et al., 2011)."""
+    k, c = list(key), list(counter)
+    for _ in range(10):
+        high0, low0 = divmod(0xD2511F53 * c[0], 2**32)
+        high1, low1 = divmod(0xCD9E8D57 * c[2], 2**32)
+        c = [high1 ^ c[1] ^ k[0], low1, high0 ^ c[3] ^ k[1], low0]
+        k = [(k[0] + 0x9E3779B9) & MASK_32, (k[1] + 0xBB67AE85) & MASK_32]
+    return c
+
+
+def stream_uniforms(seed: int, chain: int, sweep: int, purpose: int, row: int, n: int) -> list[float]:
+    """The first n numbers of a stream, from its name."""
+    values: list[float] = []
+    for block in range((n + 1) // 2):
+        c = philox([seed & MASK_32, seed >> 32], [block, row, sweep, chain << 8 | purpose])
+        for high, low in ((c[0], c[1]), (c[2], c[3])):
+            values.append(((high << 32 | low) // 2**12 + 0.5) / 2**52)
+    return values[:n]
+
+
+def log_masks(n: float, size: float, p: float) -> float:
+    """Return n log p + (size − n) log(1 − p)."""
+    return float(special.xlogy(n, p) + special.xlog1py(size - n, -p))
+
+
+def bivariate_beta_density(theta: np.ndarray, x: float, y: float) -> float:
+    """Eq. (2)."""
+    a, b = theta
+    constant = special.gamma(a) * special.gamma(b) / special.gamma(a + b + 1.0)
+    top = x ** (a - 1) * y ** (b - 1) * (1 - x) ** b * (1 - y) ** a
+    return top / (constant * (1 - x * y) ** (a + b + 1))
+
+
+def copula_density(theta: np.ndarray, x: float, y: float) -> float:
+    """Eq. (3)-(4)."""
+    alpha1, alpha2, rho = theta
+    u, w = x**alpha1, y**alpha2
+    c = 1 + rho * (2 * u - 1) * (2 * w - 1)
+    return c * alpha1 * x ** (alpha1 - 1) * alpha2 * y ** (alpha2 - 1)
+
+
+PAIR_DENSITIES = {"bivariate-beta": bivariate_beta_density, "copula": copula_density}
+
+
+def log_joint_sticks(name: str, theta, nu, counts, sizes) -> float:
+    """Log density of stick ratios ν (2, K) and masks with these counts, Eq. (2)-(6)."""
+    mu = np.cumprod(nu, axis=1)
+    value = sum(np.log(PAIR_DENSITIES[name](theta, *pair)) for pair in nu.T)
+    for t in range(2):
+        for k in range(nu.shape[1]):
+            value += log_masks(counts[t, k], sizes[t], mu[t, k])
+    return float(value)
+
+
+def gp_covariance(sigma: float, s: float) -> np.ndarray:
+    r = np.exp(-1.0 / s**2)
+    return sigma**2 * np.array([[1.0, r], [r, 1.0]])
+
+
+def gp_inclusion(mu: np.ndarray, g: np.ndarray, sigma: float, eta: float) -> np.ndarray:
+    """Eq. (5): γ of shape (2, K) from μ (K) and g (2, K)."""
+    return special.ndtr((np.sqrt(sigma**2 + eta**2) * special.ndtri(mu) - g) / eta)
+
+
+def log_joint_gp(alpha, s, nu, g, counts, sizes, sigma=1.0, eta=1.0) -> float:
+    """Log density of θ, ν, g and masks with these counts."""
+    value = -alpha - s + np.sum(stats.beta.logpdf(nu, alpha, 1.0))
+    covariance = gp_covariance(sigma, s)
+    value += sum(stats.multivariate_normal.logpdf(pair, np.zeros(2), covariance) for pair in g.T)
+    gamma = gp_inclusion(np.cumprod(nu), g, sigma, eta)
+    for t in range(2):
+        for k in range(nu.size):
+            value += log_masks(counts[t, k], sizes[t], gamma[t, k])
+    return float(value)
+
+
+def gp_g_given_h(h1: np.ndarray, h2: np.ndarray, sigma, eta, s) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and covariance of Eq. (16) for one column."""
+    precision = np.linalg.inv(gp_covariance(sigma, s))
+    precision = precision + np.diag([h1.size, h2.size]) / eta**2
+    covariance = np.linalg.inv(precision)
+    return covariance @ (np.array([h1.sum(), h2.sum()]) / eta**2), covariance
+
+
+def exponential_log_density(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
+    """Eq. (10)."""
+    return -np.log(mean) - y / mean
+
+
+def entry_log_ratio(log_density, Y, observed, A, X, epsilon, i, k, v) -> float:
+    """L(v) − L(0) of Eq. (19) over all observed cells of row i, without any support."""
+    without = A.copy()
+    without[i, k] = 0.0
+    mean = without[i] @ X.T + epsilon
+    with_v = mean + v * X[:, k]
+    cells = observed[i]
+    gain = log_density(Y[i], with_v) - log_density(Y[i], mean)
+    return float(np.sum(gain[cells]))
+
+
+def log_likelihood(log_density, Y, observed, A, X, epsilon) -> float:
+    return float(np.sum(log_density(Y, A @ X.T + epsilon)[observed]))
+
+
+def entry_odds(log_ratio, log_odds: float, tau: float) -> float:
+    """Posterior odds of z = 1 of Eq. (18), v integrated out by quadrature in log v."""
+
+    def density(u: float) -> float:
+        v = np.exp(u)
+        return np.exp(log_odds + np.log(tau) + u - tau * v + log_ratio(v))
+
+    peaks = np.linspace(-15.0, 10.0, 26)
+    return sum(integrate.quad(density, a, b)[0] for a, b in zip(peaks, peaks[1:], strict=False))
+
+
+def entry_cdf(log_ratio, tau: float, points: np.ndarray) -> np.ndarray:
+    """Distribution function of v given z = 1 at sorted points, by a fine trapezium rule."""
+    u = np.linspace(-30.0, 12.0, 40_001)
+    f = np.array([x - tau * np.exp(x) + log_ratio(np.exp(x)) for x in u])
+    density = np.exp(f - f.max())
+    total = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+    return np.interp(np.log(points), u, total / total[-1])
+
+
+def gig_cdf(p: float, a: float, b: float, points: np.ndarray) -> np.ndarray:
+    """Distribution function in x = log c of the GIG of Eq. (23), by a fine trapezium rule."""
+    mode = np.arcsinh(p / np.sqrt(a * b)) + 0.5 * np.log(b / a)
+    reach = 2.0
+    def log_density(x):
+        return p * x - 0.5 * (a * np.exp(x) + b * np.exp(-x))
+    for side in (-1.0, 1.0):
+        while log_density(mode + side * reach) > log_density(mode) - 60.0:
+            reach *= 1.5
+    x = np.linspace(mode - reach, mode + reach, 400_001)
+    density = np.exp(log_density(x) - log_density(mode))
+    total = np.concatenate([[0.0], np.cumsum(0.5 * (density[1:] + density[:-1]))])
+    return np.interp(points, x, total / total[-1])

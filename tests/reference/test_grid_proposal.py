@@ -1,0 +1,165 @@
+"""The independence proposal: its closed forms, its bound, and the draws that it makes exact."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.grid_proposal import (
+    build_grid,
+    draw_node,
+    grid_mass,
+    interpolate,
+)
+from dibpnmf.likelihoods.rows import list_entries, stays_off, update_rows
+from dibpnmf.observations import Observations
+from dibpnmf.random import ROWS, START, stream
+
+from . import formulas
+from .problems import SMALL, Small, taken
+
+FIXED = settings(derandomize=True, deadline=None, max_examples=60)
+N_SWEEPS = 25_600
+# Nine entries a likelihood with four probabilities each.
+P_VALUE = 1e-6
+
+
+def gridded(small: Small, i: int, k: int, log_odds: float, tau: float):
+    entry, row, _ = taken(small, i, k)
+    n = build_grid(small.kernel, entry, log_odds, tau) if entry.m else 0
+    return entry.grid, n, row
+
+
+@FIXED
+@given(small=SMALL, log_odds=st.floats(-5.0, 5.0), tau=st.floats(0.1, 10.0))
+def test_nodes_lie_on_the_target(small, log_odds, tau):
+    grid, n, _ = gridded(small, 0, 0, log_odds, tau)
+    assert np.all(np.diff(grid[0, :n]) > 0.0)
+    for u, f in grid[:, :n].T:
+        gain = formulas.entry_log_ratio(
+            small.likelihood.log_density, small.Y, small.observed, small.A, small.X,
+            small.epsilon, 0, 0, math.exp(u),
+        )  # fmt: skip
+        expected = log_odds + math.log(tau) + u - tau * math.exp(u) + gain
+        assert f == pytest.approx(expected, rel=1e-8, abs=1e-8)
+
+
+def random_grid(seed: int) -> tuple[np.ndarray, int]:
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 9))
+    grid = np.empty((2, 16))
+    grid[0, :n] = np.sort(rng.normal(scale=3.0, size=n))
+    grid[1, :n] = rng.normal(scale=2.0, size=n)
+    return grid, n
+
+
+@FIXED
+@given(seed=st.integers(0, 10**6))
+def test_mass_is_the_integral_of_the_interpolant(seed):
+    grid, n = random_grid(seed)
+    highest = grid[1, :n].max()
+    nodes = [grid[0, 0] - 60.0, *grid[0, :n], grid[0, n - 1] + 60.0]
+    integral = sum(
+        integrate.quad(lambda u: math.exp(interpolate(grid, n, u) - highest), a, b)[0]
+        for a, b in zip(nodes, nodes[1:], strict=False)
+    )
+    assert grid_mass(grid, n, highest) == pytest.approx(integral, rel=1e-8)
+    for j in range(n):
+        assert interpolate(grid, n, grid[0, j]) == pytest.approx(grid[1, j], abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_draws_follow_the_interpolant(seed):
+    grid, n = random_grid(seed)
+    highest = grid[1, :n].max()
+    total = grid_mass(grid, n, highest)
+    s = stream(seed, 0, 0, START)
+    draws = [draw_node(grid, n, highest, total, s) for _ in range(20_000)]
+    u = np.linspace(grid[0, 0] - 40.0, grid[0, n - 1] + 40.0, 200_001)
+    density = np.exp([interpolate(grid, n, x) for x in u])
+    cdf = integrate.cumulative_trapezoid(density, u, initial=0.0)
+    assert stats.kstest(draws, lambda x: np.interp(x, u, cdf / cdf[-1])).pvalue > P_VALUE
+
+
+@FIXED
+@given(small=SMALL, log_odds=st.floats(-8.0, 2.0), tau=st.floats(0.1, 10.0))
+def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
+    """The bound behind `stays_off`: no u that it skips would have proposed "on"."""
+    M, K = small.A.shape
+    for i in range(M):
+        for k in range(K):
+            small.A[i, k] = 0.0
+            grid, n, row = gridded(small, i, k, log_odds, tau)
+            log_mass = log_odds
+            if n:
+                highest = grid[1, :n].max()
+                log_mass = highest + math.log(grid_mass(grid, n, highest))
+            just_on = 1.0 / (1.0 + math.exp(-log_mass)) * (1.0 - 1e-9) if log_mass > -700 else 0.0
+            if just_on > 0.0:
+                assert not stays_off(small.kernel, row, k, just_on, log_odds)
+
+
+# Loads x, data y, τ and prior log odds; most are chosen to make "on" about as likely as "off"
+# under the exponential likelihood.
+ENTRIES = {
+    "one ordinary cell": ([1.0], [1.5], 1.0, -10.0),
+    "zeros only": ([1.0, 2.0, 0.5], [0.0, 0.0, 0.0], 1.0, 1.0),
+    "large values over a small floor": ([0.2, 0.3], [8.0, 11.0], 1.0, -168.0),
+    "large and zero": ([0.2, 3.0], [4.0, 0.0], 0.5, -27.0),
+    "sharp peak": ([1.0] * 60, [2.0] * 60, 1.0, -957.0),
+    "tiny loads": ([1e-3, 2e-3], [2.0, 1.0], 1.0, 0.0),
+    "fast decay": ([5.0], [3.0], 30.0, -21.0),
+    "slow decay": ([0.01], [9.0], 0.01, -81.0),
+    "no support": ([0.0, 0.0], [1.0, 2.0], 2.0, -1.0),
+}
+
+
+@pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
+@pytest.mark.parametrize("name", ENTRIES)
+def test_invariant_distribution_of_one_entry(likelihood, name):
+    """Long runs of a single entry against numerical integration of Eq. (18)."""
+    x, y, tau, log_odds = ENTRIES[name]
+    X, Y = np.array(x)[:, None], np.array(y)[None]
+    epsilon = 0.1
+    family = LIKELIHOODS[likelihood]()
+
+    def log_ratio(v: float) -> float:
+        mean = epsilon + v * X[:, 0]
+        base = np.full(X.shape[0], epsilon)
+        return float(np.sum(family.log_density(Y[0], mean) - family.log_density(Y[0], base)))
+
+    odds = formulas.entry_odds(log_ratio, log_odds, tau)
+    draws = entry_draws(family.kernel(epsilon), X, Y, np.array([log_odds]), tau)
+    quantiles = np.quantile(draws[draws > 0.0], [0.1, 0.5, 0.9])
+    shares = formulas.entry_cdf(log_ratio, tau, quantiles)
+    on = odds / (1.0 + odds)
+    check_probability(draws > 0.0, on)
+    for q, share in zip(quantiles, shares, strict=True):
+        check_probability((draws > 0.0) & (draws <= q), on * share)
+
+
+def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:
+    data = Observations.from_matrix(Y, "observed", scale=1.0)
+    lists = list_entries(X)
+    A, out, draws = np.zeros((1, 1)), np.empty((1, 3)), np.empty(N_SWEEPS)
+    for sweep in range(N_SWEEPS):
+        update_rows(
+            kernel, 0, 1, data.side(0), True, A, X, lists, log_odds, tau, np.uint64(3), 0, sweep,
+            ROWS, out,
+        )  # fmt: skip
+        draws[sweep] = A[0, 0]
+    return draws
+
+
+def check_probability(events: np.ndarray, expected: float) -> None:
+    """Compare with batch means, with at least the binomial error for events that are rare."""
+    means = events.reshape(64, -1).mean(axis=1)
+    binomial = math.sqrt(expected * (1.0 - expected) / events.size)
+    error = max(means.std(ddof=1) / 8.0, binomial)
+    assert abs(means.mean() - expected) <= stats.t.isf(P_VALUE / 2.0, 63) * error + 1e-6

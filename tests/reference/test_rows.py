@@ -1,0 +1,239 @@
+"""Row kernels against their twins: bookkeeping, conditionals, and the literal scheme's draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dibpnmf.inference.chain import SCHEMES
+from dibpnmf.inference.executors import Serial
+from dibpnmf.inference.gibbs import Problem, State
+from dibpnmf.likelihoods.rows import (
+    list_entries,
+    log_ratio,
+    put_entry,
+    row_log_likelihood,
+    update_loadings_literal,
+    update_masks_literal,
+    update_rows,
+)
+from dibpnmf.model import Model
+from dibpnmf.priors import PRIORS
+from dibpnmf.random import LOADINGS, ROWS, START, exponential, stream, uniform
+
+from . import formulas
+from .problems import SMALL, opened, taken
+
+FIXED = settings(derandomize=True, deadline=None, max_examples=60)
+SEED = 11
+
+
+def reference_log_density(small):
+    """The page's own formula where it has one; else the likelihood's plain density."""
+    own = {"exponential": formulas.exponential_log_density}
+    return own.get(small.likelihood.name, small.likelihood.log_density)
+
+
+@FIXED
+@given(small=SMALL)
+def test_density_is_the_page_s(small):
+    mean = small.A @ small.X.T + small.epsilon
+    expected = reference_log_density(small)(small.Y, mean)
+    np.testing.assert_allclose(small.likelihood.log_density(small.Y, mean), expected, rtol=1e-12)
+
+
+@FIXED
+@given(small=SMALL)
+def test_list_entries(small):
+    lists = list_entries(small.X)
+    N, K = small.X.shape
+    by_column, by_row = np.zeros((N, K)), np.zeros((N, K))
+    for k in range(K):
+        part = slice(lists.column_ptr[k], lists.column_ptr[k + 1])
+        by_column[lists.column_rows[part], k] = lists.column_values[part]
+    for n in range(N):
+        part = slice(lists.row_ptr[n], lists.row_ptr[n + 1])
+        by_row[n, lists.row_columns[part]] = lists.row_values[part]
+    np.testing.assert_array_equal(by_column, small.X)
+    np.testing.assert_array_equal(by_row, small.X)
+    assert lists.row_ptr[-1] == lists.column_ptr[-1] == np.count_nonzero(small.X)
+
+
+@FIXED
+@given(small=SMALL)
+def test_open_row(small):
+    """λ of every local cell, and the stored cells that each column reaches."""
+    for i in range(small.A.shape[0]):
+        row, _ = opened(small, i)
+        mean = small.X @ small.A[i] + small.epsilon
+        stored = row.stored[0]
+        complete = small.observations.is_complete
+        kept = np.flatnonzero(small.Y[i]) if complete else np.flatnonzero(small.observed[i])
+        np.testing.assert_array_equal(row.column[:stored], kept)
+        np.testing.assert_array_equal(row.y[:stored], small.Y[i, kept])
+        local = mean if complete else mean[kept]
+        np.testing.assert_allclose(row.mean[: local.size], local, rtol=1e-12)
+        for k in range(small.X.shape[1]):
+            part = slice(row.hit_ptr[k], row.hit_ptr[k + 1])
+            reached = kept[small.X[kept, k] > 0.0]
+            np.testing.assert_array_equal(kept[row.hit[part]], reached)
+            np.testing.assert_array_equal(row.hit_x[part], small.X[reached, k])
+
+
+@FIXED
+@given(small=SMALL, v=st.floats(1e-6, 50.0))
+def test_log_ratio(small, v):
+    """Eq. (19) over the support equals the whole row's likelihood, whatever is taken out."""
+    log_density = reference_log_density(small)
+    for i in range(small.A.shape[0]):
+        for k in range(small.X.shape[1]):
+            entry, _, _ = taken(small, i, k)
+            expected = formulas.entry_log_ratio(
+                log_density, small.Y, small.observed, small.A, small.X, small.epsilon, i, k, v
+            )
+            scale = np.abs(log_density(small.Y, np.full(small.Y.shape, small.epsilon))).sum()
+            got = log_ratio(small.kernel, entry, v)
+            assert got == pytest.approx(expected, rel=1e-8, abs=1e-10 * max(1.0, scale))
+
+
+@FIXED
+@given(small=SMALL, v=st.floats(0.0, 50.0))
+def test_put_entry_leaves_no_stale_mean(small, v):
+    """After an entry is replaced, λ and the row's likelihood are those of the new row."""
+    for i in range(small.A.shape[0]):
+        for k in range(small.X.shape[1]):
+            entry, row, lists = taken(small, i, k)
+            complete = small.observations.is_complete
+            put_entry(small.kernel, row, entry, complete, lists, k, v)
+            changed = small.A.copy()
+            changed[i, k] = v
+            mean = changed[i] @ small.X.T + small.epsilon
+            cells = small.observed[i]
+            expected = np.sum(reference_log_density(small)(small.Y[i], mean)[cells])
+            got = row_log_likelihood(small.kernel, row, complete, small.X)
+            assert got == pytest.approx(expected, rel=1e-8, abs=1e-9)
+            local = mean if complete else mean[cells]
+            np.testing.assert_allclose(row.mean[: local.size], local, rtol=1e-9)
+
+
+@FIXED
+@given(small=SMALL, tau=st.floats(0.3, 3.0))
+def test_update_masks_literal(small, tau):
+    """Eq. (20) through the same stream to equality."""
+    M, K = small.A.shape
+    data = small.observations
+    V = np.where(small.A > 0.0, small.A, 0.7 / tau)
+    log_odds = np.linspace(-1.0, 1.0, K)
+    got = small.A.copy()
+    update_masks_literal(
+        small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
+        list_entries(small.X), log_odds, np.uint64(SEED), 2, 3, ROWS,
+    )  # fmt: skip
+    expected = small.A.copy()
+    for i in range(M):
+        s = stream(SEED, 2, 3, ROWS, i)
+        for k in range(K):
+            u = uniform(s)
+            gain = formulas.entry_log_ratio(
+                reference_log_density(small), small.Y, small.observed, expected, small.X,
+                small.epsilon, i, k, V[i, k],
+            )  # fmt: skip
+            on = math.log(u / (1.0 - u)) < log_odds[k] + gain
+            expected[i, k] = V[i, k] if on else 0.0
+    np.testing.assert_array_equal(got, expected)
+
+
+def slice_in_log_v(s, log_density, v):
+    """Step out by one in log v on either side, then shrink, Eq. (21)."""
+    x = math.log(v)
+    level = log_density(x) - exponential(s)
+    left = x - uniform(s)
+    right = left + 1.0
+    while log_density(left) > level:
+        left -= 1.0
+    while log_density(right) > level:
+        right += 1.0
+    while True:
+        trial = left + uniform(s) * (right - left)
+        if log_density(trial) > level:
+            return math.exp(trial)
+        left, right = (trial, right) if trial < x else (left, trial)
+
+
+@FIXED
+@given(small=SMALL, tau=st.floats(0.3, 3.0))
+def test_update_loadings_literal(small, tau):
+    """Eq. (21) through the same stream to equality; off entries are drawn from their prior."""
+    M, K = small.A.shape
+    data = small.observations
+    got, V, out = small.A.copy(), np.where(small.A > 0.0, small.A, 1.0), np.empty((M, 3))
+    update_loadings_literal(
+        small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
+        list_entries(small.X), tau, np.uint64(SEED), 2, 3, LOADINGS, out,
+    )  # fmt: skip
+    expected, kept = small.A.copy(), V.copy()
+    for i in range(M):
+        s = stream(SEED, 2, 3, LOADINGS, i)
+        for k in range(K):
+            if expected[i, k] == 0.0:
+                kept[i, k] = exponential(s) / tau
+                continue
+
+            def log_density(x, i=i, k=k):
+                gain = formulas.entry_log_ratio(
+                    reference_log_density(small), small.Y, small.observed, expected, small.X,
+                    small.epsilon, i, k, math.exp(x),
+                )  # fmt: skip
+                return x - tau * math.exp(x) + gain
+
+            kept[i, k] = expected[i, k] = slice_in_log_v(s, log_density, expected[i, k])
+    np.testing.assert_allclose(got, expected, rtol=1e-9)
+    np.testing.assert_allclose(V, kept, rtol=1e-9)
+
+
+@FIXED
+@given(small=SMALL, tau=st.floats(0.3, 3.0))
+def test_update_rows_reports_the_row_it_leaves(small, tau):
+    M, K = small.A.shape
+    data = small.observations
+    A, out = small.A.copy(), np.empty((M, 3))
+    update_rows(
+        small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, list_entries(small.X),
+        np.linspace(-1.0, 1.0, K), tau, np.uint64(SEED), 2, 3, ROWS, out,
+    )  # fmt: skip
+    mean = A @ small.X.T + small.epsilon
+    rows = np.where(small.observed, reference_log_density(small)(small.Y, mean), 0.0).sum(axis=1)
+    np.testing.assert_allclose(out[:, 0], rows, rtol=1e-8, atol=1e-9)
+    assert np.all(out[:, 2] <= out[:, 1])
+    assert np.all(A >= 0.0)
+
+
+@pytest.mark.parametrize("scheme", sorted(SCHEMES))
+@pytest.mark.parametrize("prior", sorted(PRIORS))
+@FIXED
+@given(small=SMALL)
+def test_sweep_reports_the_state_it_leaves(scheme, prior, small):
+    model = Model(PRIORS[prior](), small.likelihood, small.epsilon)
+    problem = Problem(small.observations, model.prior, small.kernel, SEED, 0, Serial())
+    draw = model.simulate(stream(SEED, 0, 0, START), small.Y.shape, small.A.shape[1])
+    state = State((small.A.copy(), small.X.copy()), draw.prior, draw.tau)
+    for sweep in range(3):
+        state, info = SCHEMES[scheme](problem, state, sweep)
+    A, X = state.loadings
+    log_density = reference_log_density(small)
+    expected = formulas.log_likelihood(log_density, small.Y, small.observed, A, X, small.epsilon)
+    assert info.log_likelihood == pytest.approx(expected, rel=1e-8, abs=1e-8)
+    assert model.log_likelihood(state.loadings, small.observations) == pytest.approx(
+        expected, rel=1e-10, abs=1e-9
+    )
+    for t, side in enumerate(state.loadings):
+        np.testing.assert_array_equal(info.counts[t], (side > 0.0).sum(axis=0))
+        np.testing.assert_allclose(info.sums[t], side.sum(axis=0), rtol=1e-10)
+    assert 0.0 <= info.acceptance <= 1.0
+    if state.kept is not None:
+        for kept, side in zip(state.kept, state.loadings, strict=True):
+            np.testing.assert_array_equal(np.where(side > 0.0, kept, 0.0), side)
