@@ -18,6 +18,7 @@ from dibpnmf.inference.labels import (
     draw_scales,
     relabel,
 )
+from dibpnmf.inference.unseen import update_with_unseen
 from dibpnmf.likelihoods.rows import list_entries, update_rows
 from dibpnmf.observations import Observations
 from dibpnmf.priors.base import Prior
@@ -114,14 +115,15 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: sticks and θ, rows of A, rows of X, τ, scales, order.
+    """One sweep: sticks and θ with unseen columns, rows of A, rows of X, τ, scales, order.
 
     Loadings are updated in place; the returned state shares them.
     """
     counts, _ = summarise(state.loadings)
     s = problem.stream(sweep, streams.PRIOR)
-    state = replace(state, prior=problem.prior.update(s, state.prior, counts, problem.sizes))
-    log_odds = problem.prior.log_odds(state.prior)
+    prior = update_with_unseen(s, problem.prior, state.prior, state.loadings, counts, state.tau)
+    state = replace(state, prior=prior)
+    log_odds = problem.prior.log_odds(prior)
     rows = update_side(problem, state, 0, log_odds, sweep)
     columns = update_side(problem, state, 1, log_odds, sweep)
     info = update_labels(problem, state, log_odds, sweep)

@@ -21,7 +21,7 @@ from dibpnmf.likelihoods.rows import (
 )
 
 # Masks and loadings of one side are drawn in separate passes and need separate streams.
-_LOADINGS = (streams.LOADINGS, streams.HIDDEN)
+_LOADINGS = (streams.ROW_LOADINGS, streams.COLUMN_LOADINGS)
 
 
 def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:

@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dibpnmf._compile import kernel
-from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value
+from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value, trials
 from dibpnmf.priors.stick_pairs import _TAIL_TRIES, first_of_tail, truncated_beta
 from dibpnmf.random import Stream, gamma, normal, normal_below, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
@@ -72,8 +72,7 @@ class StretchMove(NamedTuple):
     log_nu: Floats
     g: Floats
     first: int
-    size0: float
-    size1: float
+    sizes: Floats
     prior_shape: float
     prior_rate: float
 
@@ -146,8 +145,8 @@ def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
             value += alpha * target.log_nu[k] - x
         else:  # α log ν stays, and the Jacobian cancels the −x
             log_mu += target.log_nu[k] * math.exp(x)
-            value += log_masks(target.noise, log_mu, target.g[0, k], 0.0, target.size0)
-            value += log_masks(target.noise, log_mu, target.g[1, k], 0.0, target.size1)
+            value += log_masks(target.noise, log_mu, target.g[0, k], 0.0, target.sizes[0, k])
+            value += log_masks(target.noise, log_mu, target.g[1, k], 0.0, target.sizes[1, k])
     return value
 
 
@@ -179,7 +178,7 @@ def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> Non
         slope = state.theta[0] if is_last else 0.0
         width = 2.0 + 0.2 * abs(log_nu[k]) if is_last else math.inf
         stick = StickMove(
-            noise, g[0, k], g[1, k], counts[0, k], counts[1, k], sizes[0], sizes[1],
+            noise, g[0, k], g[1, k], counts[0, k], counts[1, k], sizes[0, k], sizes[1, k],
             log_mu_before, slope,
         )  # fmt: skip
         x = slice_sample(s, stick, log_nu[k], low, 0.0, width)
@@ -213,7 +212,7 @@ def update_sticks_literal(s: Stream, noise: Noise, state: GPState, counts, sizes
         if is_last:
             log_ratio += state.theta[0] * (new - log_nu[k])
         for t in range(2):
-            n, size = counts[t, k], sizes[t]
+            n, size = counts[t, k], sizes[t, k]
             log_ratio += log_masks(noise, before + new, g[t, k], n, size)
             log_ratio -= log_masks(noise, before + log_nu[k], g[t, k], n, size)
         if math.log(uniform(s)) < log_ratio:
@@ -248,14 +247,14 @@ def update_g(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  #
         draw_g(s, noise.sigma, state.theta[1], other)
         level = math.log(uniform(s))
         for t in range(2):
-            level += log_masks(noise, log_mu, g[t, k], counts[t, k], sizes[t])
+            level += log_masks(noise, log_mu, g[t, k], counts[t, k], sizes[t, k])
         angle = 2.0 * math.pi * uniform(s)
         low, high = angle - 2.0 * math.pi, angle
         while True:
             value = 0.0
             for t in range(2):
                 trial[t] = g[t, k] * math.cos(angle) + other[t] * math.sin(angle)
-                value += log_masks(noise, log_mu, trial[t], counts[t, k], sizes[t])
+                value += log_masks(noise, log_mu, trial[t], counts[t, k], sizes[t, k])
             if value > level or abs(angle) < 1e-12:
                 break
             if angle < 0.0:
@@ -278,12 +277,12 @@ def draw_h_sums(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:
         for t in range(2):
             bound = (threshold(noise, log_mu) - state.g[t, k]) / noise.eta
             total = 0.0
-            for i in range(int(sizes[t])):
+            for i in range(int(sizes[t, k])):
                 if i < counts[t, k]:
                     total += normal_below(s, bound)
                 else:
                     total -= normal_below(s, -bound)
-            state.h_sum[t, k] = sizes[t] * state.g[t, k] + noise.eta * total
+            state.h_sum[t, k] = sizes[t, k] * state.g[t, k] + noise.eta * total
 
 
 @kernel
@@ -291,11 +290,11 @@ def draw_g_given_h(s: Stream, noise: Noise, state: GPState, sizes) -> None:  # t
     """Draw every g_k from its normal conditional given the sums of h, Eq. (16), in place."""
     r, one_minus_r2 = correlation(state.theta[1])
     scale = 1.0 / (noise.sigma**2 * one_minus_r2)
-    p00 = scale + sizes[0] / noise.eta**2
-    p11 = scale + sizes[1] / noise.eta**2
     p01 = -r * scale
-    determinant = p00 * p11 - p01 * p01
     for k in range(state.log_nu.size):
+        p00 = scale + sizes[0, k] / noise.eta**2
+        p11 = scale + sizes[1, k] / noise.eta**2
+        determinant = p00 * p11 - p01 * p01
         b0 = state.h_sum[0, k] / noise.eta**2
         b1 = state.h_sum[1, k] / noise.eta**2
         mean0 = (p11 * b0 - p01 * b1) / determinant
@@ -333,7 +332,7 @@ def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) 
     """Move α with the tail's sticks stretched along, in place, Eq. (27)."""
     first = first_of_tail(counts)
     target = StretchMove(
-        noise, state.theta[0], state.log_nu, state.g, first, sizes[0], sizes[1],
+        noise, state.theta[0], state.log_nu, state.g, first, sizes,
         hyper[0, 0], hyper[0, 1],
     )  # fmt: skip
     x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
@@ -350,7 +349,7 @@ def _log_empty(noise: Noise, state: GPState, sizes, start: int) -> float:  # typ
         log_mu += state.log_nu[k]
         if k >= start:
             for t in range(2):
-                value += log_masks(noise, log_mu, state.g[t, k], 0.0, sizes[t])
+                value += log_masks(noise, log_mu, state.g[t, k], 0.0, sizes[t, k])
     return value
 
 
@@ -485,7 +484,7 @@ class GaussianProcess(Prior[GPState]):
     def _run(self, kernel, s, state, counts, sizes) -> GPState:  # type: ignore[no-untyped-def]
         new = GPState(*(field.copy() for field in state))
         learned = np.array([value is None for value in self._fixed_theta()])
-        kernel(s, self._noise, new, counts, sizes, learned, np.array(self._hyper()))
+        kernel(s, self._noise, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
         return new
 
     def log_density(self, state: GPState) -> float:

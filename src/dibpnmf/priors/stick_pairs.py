@@ -19,7 +19,7 @@ import numpy as np
 
 from dibpnmf._compile import kernel
 from dibpnmf._dispatch import KernelFunction
-from dibpnmf.priors.base import Floats, Prior, positive_log_density
+from dibpnmf.priors.base import Floats, Prior, positive_log_density, trials
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 from dibpnmf.special import log1mexp, times_log
@@ -71,7 +71,7 @@ class StretchMove(NamedTuple):
     side: int
     log_nu: Floats
     first: int
-    size: float
+    sizes: Floats
     prior_shape: float
     prior_rate: float
 
@@ -138,7 +138,7 @@ def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
         value += _ordered_pair(theta, target.side, own, target.log_nu[1 - target.side, k])
         log_mu += own
         if k >= target.first:
-            value += target.size * log1mexp(log_mu)
+            value += times_log(target.sizes[k], log1mexp(log_mu))
     return value
 
 
@@ -171,7 +171,7 @@ def update_sticks(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Float
             total = log_nu[t, k] + (0.0 if is_last else log_nu[t, k + 1])
             n = counts[t, k]
             target = StickMove(
-                theta, t, other, other_next, log_mu_before, total, is_last, n, sizes[t]
+                theta, t, other, other_next, log_mu_before, total, is_last, n, sizes[t, k]
             )
             x = log_nu[t, k]
             if is_last:
@@ -213,8 +213,8 @@ def update_sticks_literal(  # type: ignore[no-untyped-def]
             after[t] = 0.0 if is_last else low - new[t]
             # Hastings: q is proportional to μ^c in log μ.
             log_ratio += c * (log_nu[t, k] - new[t])
-            log_ratio += log_binomial(counts[t, k], sizes[t], before[t] + new[t])
-            log_ratio -= log_binomial(counts[t, k], sizes[t], before[t] + log_nu[t, k])
+            log_ratio += log_binomial(counts[t, k], sizes[t, k], before[t] + new[t])
+            log_ratio -= log_binomial(counts[t, k], sizes[t, k], before[t] + log_nu[t, k])
         log_ratio += log_pair(theta, new[0], new[1]) - log_pair(theta, log_nu[0, k], log_nu[1, k])
         if not is_last:
             log_ratio += log_pair(theta, after[0], after[1])
@@ -237,7 +237,7 @@ def _log_empty(log_nu: Floats, sizes: Floats, start: int) -> float:
         for k in range(log_nu.shape[1]):
             log_mu += log_nu[t, k]
             if k >= start:
-                value += sizes[t] * log1mexp(log_mu)
+                value += times_log(sizes[t, k], log1mexp(log_mu))
     return value
 
 
@@ -333,6 +333,7 @@ class PairedSticksPrior(Prior[PairState]):
     ) -> PairState:
         new = PairState(state.log_nu.copy(), state.theta.copy())
         learned = np.array([value is None for value in self._fixed_theta()])
+        sizes = trials(counts, sizes)
         self._update_kernel(s, new, counts, sizes, learned, np.array(self._hyper()), literal)
         return new
 
