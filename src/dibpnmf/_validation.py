@@ -88,3 +88,15 @@ def cell_indices(name: str, values: Any, size: int) -> NDArray[np.int64]:
         bad = index[(index < 0) | (index >= size)][0]
         raise ValueError(f"{name} must lie in 0..{size - 1}; got {bad}.")
     return index.astype(np.int64)
+
+
+def cells(
+    rows: Any, cols: Any, shape: tuple[int, int]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Check pairs of indices of cells; a single index goes with each of the others."""
+    i = cell_indices("rows", rows, shape[0])
+    j = cell_indices("cols", cols, shape[1])
+    if i.size != j.size and 1 not in (i.size, j.size):
+        raise ValueError(f"rows and cols must be equally long; got {i.size} and {j.size} indices.")
+    i, j = np.broadcast_arrays(i, j)
+    return np.ascontiguousarray(i), np.ascontiguousarray(j)

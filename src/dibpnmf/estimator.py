@@ -437,14 +437,15 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return prediction.mean_matrix(self._draws(), self._relative_epsilon) * self._scale
 
     def predict(
-        self, rows: ArrayLike, cols: ArrayLike, interval: float | None = None
+        self, rows: ArrayLike, cols: ArrayLike | None = None, interval: float | None = None
     ) -> Floats | tuple[Floats, Floats, Floats]:
         """Posterior mean of λ at single cells of the fitted matrix.
 
         Parameters
         ----------
         rows, cols : int or array of int
-            Cells, pairwise; a single index is repeated.
+            Cells, pairwise; a single index is repeated. Without ``cols``, ``rows`` is a dense
+            matrix of new rows, and the mean of every one of their cells is returned.
         interval : float in (0, 1), optional
             Also return an equal-tailed interval of the posterior predictive of y with this
             probability.
@@ -453,14 +454,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         mean, or (mean, lower, upper) : ndarray
         """
+        check_is_fitted(self)
+        if cols is None:
+            return self._predict_new(rows, interval)
         draws = self._draws()
-        i = check.cell_indices("rows", rows, self._shape[0])
-        j = check.cell_indices("cols", cols, self._shape[1])
-        if i.size != j.size and 1 not in (i.size, j.size):
-            raise ValueError(
-                f"rows and cols must be equally long; got {i.size} and {j.size} indices."
-            )
-        i, j = (np.ascontiguousarray(x) for x in np.broadcast_arrays(i, j))
+        i, j = check.cells(rows, cols, self._shape)
         mean = prediction.mean_at(draws, i, j, self._relative_epsilon) * self._scale
         if interval is None:
             return mean
@@ -469,6 +467,17 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             LIKELIHOODS[self.likelihood](), draws, i, j, self._relative_epsilon, interval
         )
         return mean, lower * self._scale, upper * self._scale
+
+    def _predict_new(self, Y: ArrayLike, interval: float | None) -> Floats:
+        """Mean of every cell of new rows."""
+        if sp.issparse(Y):
+            raise TypeError(
+                "predict without cols takes a dense matrix of new rows, not a sparse one: its "
+                "result has every cell. Name cells of the fitted matrix with rows and cols."
+            )
+        if interval is not None:
+            raise ValueError("interval goes with rows and cols, the indices of single cells.")
+        return self.transform(Y) @ self.components_ + self.epsilon_
 
     def score(self, Y: ArrayLike, y: object = None) -> float:
         """Log predictive density per cell, held out.
