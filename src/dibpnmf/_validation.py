@@ -9,6 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+
+Floats = NDArray[np.float64]
 
 
 def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
@@ -43,28 +47,120 @@ def true_or_false(name: str, value: object) -> None:
         raise TypeError(f"{name} must be True or False; got {value!r}.")
 
 
+def threads(name: str, value: object) -> None:
+    """Refuse what is neither None nor an integer other than 0."""
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be None or an integer other than 0; got {value!r}.")
+    if value == 0:
+        raise ValueError(f"{name} must be None or an integer other than 0; got {value!r}.")
+
+
+def seed(name: str, value: Any) -> None:
+    """Refuse what does not seed a random state."""
+    try:
+        check_random_state(value)
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"{name} must be None, an integer in 0..2**32 - 1 or a RandomState; got {value!r}."
+        ) from error
+
+
 def mapping_or_none(name: str, value: object) -> None:
     """Refuse what is neither a dict nor None."""
     if value is not None and not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a dict or None; got {value!r}.")
 
 
+def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_array:
+    """Check a matrix and make it float64, dense or CSR without duplicates.
+
+    scikit-learn's own checks run inside; their messages get the argument, what was found and
+    what is taken in front.
+    """
+    taken = "a matrix (2-d array, sparse matrix or DataFrame) of numbers >= 0, NaN where missing"
+    if not reset:
+        taken += f", with the {model.n_features_in_} columns of the fitted matrix"
+    try:
+        _refuse_text(Y)
+        read: Any = validate_data(
+            model, Y, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64,
+            ensure_all_finite=False,
+        )  # fmt: skip
+    except (ValueError, TypeError) as error:
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        reason = str(error).partition("\n")[0]  # what follows are the data
+        raise kind(f"Y must be {taken}; got {_describe(Y)}. {reason}") from error
+    if _is_sparse(read):
+        # A copy, where it may change: the caller's own arrays must not.
+        read = sp.csr_array(read, copy=not getattr(read, "has_canonical_format", False))
+        read.sum_duplicates()
+    method = f"{type(model).__name__}.{'fit' if reset else 'transform'}"
+    nonnegative(read, method)
+    not_above(read, method, largest)
+    return read
+
+
+def _is_sparse(Y: Any) -> bool:
+    # Not a type guard, as issparse is: its type lacks the attributes that all formats have.
+    return bool(sp.issparse(Y))
+
+
+def _refuse_text(Y: Any) -> None:
+    """Refuse strings, dates and the like, which NumPy would turn into numbers where it can."""
+    if sp.issparse(Y):
+        return
+    values = np.asarray(Y)
+    text = values.dtype.kind not in "biufcO"
+    if values.dtype.kind == "O":
+        text = any(isinstance(value, (str, bytes)) for value in values.flat)
+    if text:
+        raise TypeError(f"Its entries are {values.dtype}: the argument must be a number, "
+                        "not a string or a date, in each of them.")  # fmt: skip
+
+
+def _describe(Y: Any) -> str:
+    """Name type, shape and dtype of what was given for a matrix."""
+    words = type(Y).__name__
+    if hasattr(Y, "shape"):
+        words += f" of shape {tuple(Y.shape)}"
+    if hasattr(Y, "dtype"):
+        words += f" and dtype {Y.dtype}"
+    return words
+
+
 def nonnegative(Y: Any, method: str) -> None:
     """Refuse a matrix with a negative entry, naming the first one."""
-    data = Y.data if sp.issparse(Y) else Y
-    if not np.any(data < 0.0):
-        return
-    if sp.issparse(Y):
+    data = Y.data if _is_sparse(Y) else Y
+    if np.any(data < 0.0):
+        raise ValueError(
+            f"Negative values in data passed to {method}: {_first(Y, np.less, 0.0)}. Entries "
+            "of Y must be zero or positive; shift or clip the data, or use NaN for missing cells."
+        )
+
+
+def not_above(Y: Any, method: str, largest: float) -> None:
+    """Refuse a matrix with an infinite or too large entry, naming the first one."""
+    data = Y.data if _is_sparse(Y) else Y
+    if np.any(data > largest):
+        raise ValueError(
+            f"Infinite or too large values in data passed to {method}: "
+            f"{_first(Y, np.greater, largest)}. Entries of Y must be finite and at most "
+            f"{largest:.0e}; rescale or clip the data, or use NaN for missing cells."
+        )
+
+
+def _first(Y: Any, is_bad: Any, bound: float) -> str:
+    """Say where the first bad entry is, and its value."""
+    if _is_sparse(Y):
         coo = Y.tocoo()
-        at = int(np.flatnonzero(coo.data < 0.0)[0])
+        at = int(np.flatnonzero(is_bad(coo.data, bound))[0])
         row, column, value = coo.row[at], coo.col[at], coo.data[at]
     else:
-        row, column = np.argwhere(Y < 0.0)[0]
+        row, column = np.argwhere(is_bad(Y, bound))[0]
         value = Y[row, column]
-    raise ValueError(
-        f"Negative values in data passed to {method}: Y[{row}, {column}] is {value}. "
-        "Entries must be zero or positive; shift or clip the data, or use NaN for missing cells."
-    )
+    return f"Y[{row}, {column}] is {value}"
 
 
 def some_observed(n_observed: int) -> None:

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from joblib import effective_n_jobs
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from dibpnmf import _validation as check
-from dibpnmf import prediction
-from dibpnmf._progress import Progress, should_show
-from dibpnmf.inference import starts
-from dibpnmf.inference.chain import SCHEMES, Schedule, run_chain
+from dibpnmf import prediction, scoring
+from dibpnmf._parameters import check_parameters
+from dibpnmf.diagnostics import diagnose, doubts_about_draws, doubts_about_truncation
 from dibpnmf.inference.embedding import embed
-from dibpnmf.inference.executors import Executor, Serial, Threads
+from dibpnmf.inference.executors import Executor, executor_of
 from dibpnmf.inference.gibbs import Problem
-from dibpnmf.inference.run import run_chains
+from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS
-from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.posterior import (
     ChainRecord,
@@ -32,25 +29,25 @@ from dibpnmf.posterior import (
     CompactDraw,
     align,
     choose,
-    diagnose,
+    frequencies,
+    posterior_mode,
+    shares,
     stack_scalars,
     to_datatree,
 )
 from dibpnmf.priors import PRIORS
+from dibpnmf.sampling import background, n_threads, sample
 
 if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
 
-STARTS = ("auto", "nmf", "prior")
-_MAX_R_HAT, _MIN_ESS = 1.05, 50.0
-_HEADROOM = 10  # empty columns beyond those of the start
-_TRUNCATED_SHARE = 0.1  # share of draws in which the last columns may be in use
-_SCORED_CELLS = 2_000_000  # cells of new rows made explicit at once
+_AVERAGED = 100  # draws of the loadings given the chosen masks
+_LARGEST = 1e250  # entries up to here, so that no sum or product of them overflows
 
 
-class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Nonnegative matrix factorization that learns its number of factors.
 
     Y ≈ (V1∘Z1)(V2∘Z2)ᵀ with binary masks Z1, Z2 under a dependent Indian Buffet Process prior,
@@ -109,9 +106,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_active_ : int
         Columns in use in both masks, the paper's count: posterior mode.
     components_ : ndarray (n_components_, n_features)
-        X of the chosen draw, transposed, in the units of Y, sorted by share.
+        X of the chosen draw, transposed, in the units of Y, sorted by share. Here and in
+        `embedding_` the masks are the draw's, and the loadings that are on their posterior mean
+        given the masks: a single draw's loadings scatter as widely as the posterior.
     embedding_ : ndarray (n_samples, n_components_)
-        A of the chosen draw.
+        A of the chosen draw, likewise.
     components_mean_, inclusion_probabilities_ : ndarray (n_components_, n_features)
         Posterior mean of the chosen components, and the probability that a column of Y uses
         them, over all draws aligned with the chosen one.
@@ -191,14 +190,14 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Nonnegative; NaN is a missing cell.
         y : ignored
         """
-        self._check_parameters()
+        check_parameters(self)
         matrix = self._read(Y, reset=True)
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
         seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
-        epsilon = self._background(observations, seed)
-        records, interrupted = self._sample(observations, epsilon, seed)
-        self._set_results(observations, epsilon, records)
+        epsilon = background(self, observations, seed)
+        records, interrupted = sample(self, observations, epsilon, seed)
+        self._set_results(observations, epsilon, records, seed)
         self._warn(interrupted)
         return self
 
@@ -206,114 +205,18 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Fit and return A of the chosen draw, `embedding_`."""
         return self.fit(Y).embedding_
 
-    def _check_parameters(self) -> None:
-        check.one_of("prior", self.prior, PRIORS)
-        check.one_of("likelihood", self.likelihood, LIKELIHOODS)
-        check.one_of("scheme", self.scheme, SCHEMES)
-        check.one_of("zeros", self.zeros, ("observed", "missing"))
-        for name in ("n_components", "max_components"):
-            if getattr(self, name) is not None:
-                check.whole_number(name, getattr(self, name), 1)
-        if self.n_components is not None and self.max_components is not None:
-            raise ValueError(
-                "n_components fixes the number of columns and max_components bounds a learned "
-                f"one; give one of them. Got n_components={self.n_components!r} and "
-                f"max_components={self.max_components!r}."
-            )
-        check.whole_number("n_warmup", self.n_warmup, 0)
-        for name in ("n_draws", "n_thin", "n_chains"):
-            check.whole_number(name, getattr(self, name), 1)
-        if not (isinstance(self.epsilon, str) and self.epsilon == "auto"):
-            taken = "'auto' or a positive number (in units of the mean of Y)"
-            check.real_number("epsilon", self.epsilon, 0.0, np.inf, taken)
-        check.real_number("min_share", self.min_share, -1e-300, 1.0, "a number in [0, 1)")
-        if self.progress != "auto":
-            check.true_or_false("progress (unless 'auto')", self.progress)
-        check.true_or_false("keep_draws", self.keep_draws)
-        for start in self._starts():
-            check.one_of("init", start, STARTS)
-        if self.n_jobs is not None and (
-            isinstance(self.n_jobs, bool) or not isinstance(self.n_jobs, (int, np.integer))
-            or self.n_jobs == 0
-        ):  # fmt: skip
-            raise ValueError(
-                f"n_jobs must be None or an integer other than 0; got {self.n_jobs!r}."
-            )
-        check.mapping_or_none("prior_params", self.prior_params)
-        PRIORS[self.prior].from_params(self.prior_params)
-
-    def _starts(self) -> list[str]:
-        return list(self.init) if isinstance(self.init, (list, tuple)) else [self.init]
-
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
-        method = f"{type(self).__name__}.{'fit' if reset else 'transform'}"
-        matrix = validate_data(
-            self, Y, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64,
-            ensure_all_finite="allow-nan",
-        )  # fmt: skip
-        if sp.issparse(matrix):
-            matrix = sp.csr_array(matrix)
-            matrix.sum_duplicates()
-        check.nonnegative(matrix, method)
-        return matrix
-
-    def _background(self, observations: Observations, seed: int) -> float:
-        if isinstance(self.epsilon, str):
-            return starts.background_rate(observations, seed)
-        return float(self.epsilon)
-
-    def _truncation(self, shape: tuple[int, int]) -> tuple[int, int]:
-        """Columns to start with, and the most that warm-up may grow them to."""
-        if self.n_components is not None:
-            return self.n_components, self.n_components
-        if self.max_components is not None:
-            return self.max_components, self.max_components
-        start = starts.default_rank(shape) + _HEADROOM
-        return start, max(start, min(500, 2 * sum(shape)))
-
-    def _sample(
-        self, observations: Observations, epsilon: float, seed: int
-    ) -> tuple[list[ChainRecord], bool]:
-        """Run all chains; return their records and whether they were interrupted."""
-        prior = PRIORS[self.prior].from_params(self.prior_params)
-        likelihood = LIKELIHOODS[self.likelihood]()
-        model = Model(prior, likelihood, epsilon)
-        K, most_columns = self._truncation(observations.shape)
-        schedule = Schedule(self.n_warmup, self.n_draws, self.n_thin, self.scheme, most_columns)
-        records = [
-            ChainRecord(prior, self.min_share, bool(self.keep_draws)) for _ in range(self.n_chains)
-        ]
-        kinds = self._starts()
-        progress = Progress(
-            self.n_chains, schedule.n_sweeps, self.n_warmup, should_show(self.progress)
-        )
-
-        def run_one(chain: int, executor: Executor) -> None:
-            if progress.should_stop():
-                return
-            problem = Problem(
-                observations, prior, likelihood.kernel(epsilon), seed, chain, executor
-            )
-            kind = kinds[chain % len(kinds)]
-            state = starts.start_state(problem, model, K, "nmf" if kind == "auto" else kind)
-            run_chain(problem, state, schedule, records[chain], progress)
-
-        with progress:
-            interrupted = run_chains(run_one, range(self.n_chains), self._n_threads(), progress)
-        if interrupted and not all(len(record) for record in records):
-            raise KeyboardInterrupt("interrupted before every chain had a draw")
-        return records, interrupted
-
-    def _n_threads(self) -> int:
-        return int(effective_n_jobs(self.n_jobs))
+        largest = _LARGEST if reset else _LARGEST * min(1.0, self._scale)
+        return check.matrix(self, Y, reset, largest)
 
     def _set_results(
-        self, observations: Observations, epsilon: float, records: list[ChainRecord]
+        self, observations: Observations, epsilon: float, records: list[ChainRecord], seed: int
     ) -> None:
         """Read everything off the records."""
         prior = records[0].prior
-        chosen = choose(records, self.min_share, self.n_components is not None)
+        chosen = choose(records, self.n_components is not None)
+        chosen = self._average_loadings(chosen, observations, epsilon, seed)
         mean, inclusion = align(records, chosen)
         scale = observations.scale
         offset = observations.n_observed * np.log(scale)
@@ -324,19 +227,34 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.components_ = np.ascontiguousarray(X.T) * scale
         self.components_mean_ = np.ascontiguousarray(mean.T) * scale
         self.inclusion_probabilities_ = np.ascontiguousarray(inclusion.T)
-        carried = A.sum(axis=0) * X.sum(axis=0)
-        self.shares_ = carried / max(carried.sum(), 1e-300)
+        self.shares_ = chosen.shares
         self.n_components_ = A.shape[1]
-        K, count = np.unique(scalars["n_components"], return_counts=True)
-        self.component_counts_ = {int(k): float(c / count.sum())
-                                  for k, c in zip(K, count, strict=True)}  # fmt: skip
-        K, count = np.unique(scalars["n_active"], return_counts=True)
-        self.n_active_ = int(K[np.argmax(count)])
+        self.component_counts_ = frequencies(K for record in records for K in record.n_components)
+        self.n_active_ = posterior_mode(K for record in records for K in record.n_active)
         self.log_likelihood_ = float(records[chosen.chain].log_likelihood[chosen.draw] - offset)
         self.epsilon_ = epsilon * scale
         self.max_components_ = max(record.log_odds[-1].shape[1] for record in records)
         self.diagnostics_ = diagnose(scalars)
         self._keep(observations, epsilon, chosen, records, scalars)
+
+    def _average_loadings(
+        self, chosen: Chosen, observations: Observations, epsilon: float, seed: int
+    ) -> Chosen:
+        """Replace the chosen draw's loadings by their posterior mean given its masks."""
+        kernel = LIKELIHOODS[self.likelihood]().kernel(epsilon)
+        prior = PRIORS[self.prior].from_params(self.prior_params)
+        with executor_of(n_threads(self)) as executor:
+            # A chain number that no chain has: streams of its own.
+            problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
+            A, X = mean_given_masks(
+                problem, chosen.loadings, chosen.tau, min(_AVERAGED, self.n_draws)
+            )
+        share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)])) * chosen.shares.sum()
+        order = np.argsort(-share, kind="stable")
+        return replace(
+            chosen, loadings=(A[:, order], X[:, order]), shares=share[order],
+            log_odds=chosen.log_odds[:, order],
+        )  # fmt: skip
 
     def _keep(
         self,
@@ -366,32 +284,13 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Tell what the user should know before trusting the result."""
         if interrupted:
             n = [len(record) for record in self._records]
-            warnings.warn(
-                f"Interrupted: the results rest on the draws made so far, {n} per chain.",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
-        if self.n_components is None and self._touched > _TRUNCATED_SHARE:
-            warnings.warn(
-                f"The last of {self.max_components_} columns are in use in "
-                f"{self._touched:.0%} of the draws, so the truncation may bind. Pass "
-                f"max_components={2 * self.max_components_} or more.",
-                UserWarning, stacklevel=3,
-            )  # fmt: skip
-        rough = [
-            f"{name} (R-hat {r_hat:.2f}, ESS {ess:.0f})"
-            for name, r_hat in self.diagnostics_["r_hat"].items()
-            for ess in [min(self.diagnostics_["ess_bulk"][name],
-                            self.diagnostics_["ess_tail"][name])]
-            if not (r_hat <= _MAX_R_HAT and ess >= _MIN_ESS)
-        ]  # fmt: skip
-        if rough:
-            warnings.warn(
-                f"The chains have not converged: {', '.join(rough)}; wanted are R-hat <= "
-                f"{_MAX_R_HAT} and ESS >= {_MIN_ESS:.0f}. Raise n_warmup and n_draws (now "
-                f"{self.n_warmup} and {self.n_draws}); if R-hat stays high the posterior has "
-                "several modes, and point estimates come from the best of them.",
-                ConvergenceWarning, stacklevel=3,
-            )  # fmt: skip
+            text = f"Interrupted: the results rest on the draws made so far, {n} per chain."
+            warnings.warn(text, UserWarning, stacklevel=3)
+        doubts = list(doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws))
+        if self.n_components is None:
+            doubts += doubts_about_truncation(self._touched, self.max_components_)
+        for category, text in doubts:
+            warnings.warn(text, category, stacklevel=3)
 
     # ------------------------------------------------------------------ using a fit
 
@@ -411,15 +310,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _embed(self, observations: Observations) -> Floats:
         likelihood = LIKELIHOODS[self.likelihood]().kernel(self._relative_epsilon)
-        n_threads = min(self._n_threads(), observations.shape[0])
-        executor = Threads(n_threads) if n_threads > 1 else Serial()
-        try:
+        with executor_of(min(n_threads(self), observations.shape[0])) as executor:
             return embed(
                 executor, likelihood, observations, self._chosen.loadings[1],
                 self._chosen.log_odds[0], self._chosen.tau[0],
             )  # fmt: skip
-        finally:
-            executor.close()
 
     def inverse_transform(self, A: ArrayLike) -> Floats:
         """Return A @ components_, the mean of Y without the background `epsilon_`."""
@@ -490,72 +385,26 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         matrix = self._read(Y, reset=False)
         observations = Observations.from_matrix(matrix, self.zeros, scale=self._scale)
         check.some_observed(observations.n_observed)
+        likelihood = LIKELIHOODS[self.likelihood]()
+        epsilon = self._relative_epsilon
         if self._is_held_out(observations):
-            total, n = self._score_cells(observations)
+            total, n = scoring.score_cells(likelihood, self._draws(), observations, epsilon)
         else:
-            total, n = self._score_rows(matrix)
+            blocks = scoring.dense_blocks(matrix, self.zeros, self._scale)
+            X = self._chosen.loadings[1]
+            total, n = scoring.score_rows(likelihood, blocks, self._embed_scaled, X, epsilon)
         return float(total / n - np.log(self._scale))
 
     def _is_held_out(self, observations: Observations) -> bool:
         if self._observed is None or observations.is_complete:
             return False
-        if observations.shape != self._shape:
-            return False
-        cells = observations.side(0)
-        ours, theirs = (
-            sp.csr_array((np.ones(indices.size), indices, indptr), shape=self._shape)
-            for indptr, indices in (self._observed, (cells.indptr, cells.indices))
+        return observations.shape == self._shape and scoring.share_no_cell(
+            self._observed, observations
         )
-        return ours.multiply(theirs).nnz == 0
 
-    def _score_cells(self, observations: Observations) -> tuple[float, int]:
-        cells = observations.side(0)
-        rows = np.repeat(np.arange(observations.shape[0]), np.diff(cells.indptr))
-        columns = cells.indices.astype(np.int64)
-        likelihood = LIKELIHOODS[self.likelihood]()
-        total = 0.0
-        for part, table in prediction.table_at(
-            self._draws(), rows, columns, self._relative_epsilon
-        ):
-            log_p = prediction.log_predictive(likelihood, cells.values[part], table)
-            total += float(log_p.sum())
-        return total, rows.size
-
-    def _score_rows(self, matrix: Floats | sp.csr_array) -> tuple[float, int]:
-        rng = np.random.default_rng(0)
-        likelihood = LIKELIHOODS[self.likelihood]()
-        X = self._chosen.loadings[1]
-        chunk = max(1, _SCORED_CELLS // matrix.shape[1])
-        total, n = 0.0, 0
-        for start in range(0, matrix.shape[0], chunk):
-            part = matrix[start : start + chunk]
-            if sp.issparse(part):
-                part = self._explicit(sp.csr_array(part))
-            observed = ~np.isnan(part)
-            # A random half of each row's observed cells, by rank of random numbers.
-            order = np.argsort(np.where(observed, rng.random(part.shape), 2.0), axis=1)
-            rank = np.argsort(order, axis=1)
-            given = rank < observed.sum(axis=1, keepdims=True) // 2
-            shown = Observations.from_matrix(
-                np.where(given, part, np.nan), self.zeros, scale=self._scale
-            )
-            draws = self._embed(shown)
-            for i in range(part.shape[0]):
-                held = observed[i] & ~given[i]
-                table = draws[:, i] @ X[held].T + self._relative_epsilon
-                log_p = prediction.log_predictive(likelihood, part[i, held] / self._scale, table)
-                total += float(log_p.sum())
-                n += int(held.sum())
-        return total, n
-
-    def _explicit(self, part: sp.csr_array) -> Floats:
-        """Dense rows with NaN for what is missing."""
-        if self.zeros == "observed":
-            return part.toarray()
-        coo = part.tocoo()
-        dense = np.full(part.shape, np.nan)
-        dense[coo.row, coo.col] = coo.data
-        return dense
+    def _embed_scaled(self, rows: Floats) -> Floats:
+        """Draw the loadings of dense rows in units of the fitted mean."""
+        return self._embed(Observations.from_matrix(rows, self.zeros, scale=1.0))
 
     def posterior_similarity(self, rows: ArrayLike | None = None) -> Floats:
         """Posterior mean cosine similarity of rows of A, all of them or a subset."""

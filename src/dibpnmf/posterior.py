@@ -1,8 +1,8 @@
-"""Draws kept compactly, and what is read off them: point estimate, alignment, diagnostics."""
+"""Draws kept compactly, and what is read off them: point estimate, alignment, ArviZ layout."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +29,7 @@ class CompactDraw:
 
     shape: tuple[int, int]
     K: int
-    index: tuple[NDArray[np.int64], NDArray[np.int64]]
+    index: tuple[NDArray[np.integer], NDArray[np.integer]]
     values: Sides
 
     @classmethod
@@ -38,8 +38,10 @@ class CompactDraw:
         index = [np.flatnonzero(side) for side in loadings]
         values = [side.ravel()[at] for side, at in zip(loadings, index, strict=True)]
         K = loadings[0].shape[1]
-        small = [at.astype(np.int32) if side.size < 2**31 else at
-                 for at, side in zip(index, loadings, strict=True)]  # fmt: skip
+        small: list[NDArray[np.integer]] = [
+            at.astype(np.int32) if side.size < 2**31 else at
+            for at, side in zip(index, loadings, strict=True)
+        ]
         shape = (loadings[0].shape[0], loadings[1].shape[0])
         return cls(shape, K, (small[0], small[1]), (values[0], values[1]))
 
@@ -58,6 +60,11 @@ def shares(sums: Floats) -> Floats:
     carried = sums[0] * sums[1]
     total = carried.sum()
     return carried / total if total > 0.0 else carried
+
+
+def count_effective(share: Floats, min_share: float) -> int:
+    """Factors that carry something, and at least ``min_share`` of the total."""
+    return int(np.sum((share >= min_share) & (share > 0.0)))
 
 
 @dataclass
@@ -85,7 +92,7 @@ class ChainRecord:
 
     def record(self, state: State, info: Info) -> None:
         """Keep what is to be kept of a draw."""
-        K = int(np.sum(shares(info.sums) >= self.min_share))
+        K = count_effective(shares(info.sums), self.min_share)
         self.log_likelihood.append(info.log_likelihood)
         self.n_active.append(int(np.sum(np.all(info.counts > 0.0, axis=0))))
         self.n_components.append(K)
@@ -170,22 +177,38 @@ class Chosen:
     chain: int
     draw: int
     loadings: Sides
+    shares: Floats  # of the total of all the draw's columns
     log_odds: Floats
     tau: Floats
 
 
-def posterior_mode(values: Sequence[int]) -> int:
+def long_enough(records: Sequence[ChainRecord]) -> list[ChainRecord]:
+    """Chains of an interrupted run with at least half as many draws as the longest.
+
+    Shorter ones, most of them still waiting for a thread, would cut the others short.
+    """
+    longest = max(len(record) for record in records)
+    return [record for record in records if len(record) and 2 * len(record) >= longest]
+
+
+def frequencies(values: Iterable[int]) -> dict[int, float]:
+    """Share of each value, in increasing order of the values."""
+    found, counts = np.unique(list(values), return_counts=True)
+    return dict(zip(found.tolist(), (counts / counts.sum()).tolist(), strict=True))
+
+
+def posterior_mode(values: Iterable[int]) -> int:
     """Most frequent value; of equals the smallest."""
-    found, counts = np.unique(np.asarray(values), return_counts=True)
-    return int(found[np.argmax(counts)])
+    share = frequencies(values)
+    return max(share, key=lambda value: share[value])
 
 
-def choose(records: Sequence[ChainRecord], min_share: float, keep_all: bool) -> Chosen:
+def choose(records: Sequence[ChainRecord], keep_all: bool) -> Chosen:
     """Choose the draw with the largest likelihood among those at the mode of the effective K.
 
     ``keep_all`` keeps every column, in use or not (a fixed number of components).
     """
-    mode = posterior_mode([K for record in records for K in record.n_components])
+    mode = posterior_mode(K for record in records for K in record.n_components)
     candidates = [
         (record.log_likelihood[at], c, at)
         for c, record in enumerate(records)
@@ -199,8 +222,9 @@ def choose(records: Sequence[ChainRecord], min_share: float, keep_all: bool) -> 
     share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)]))
     order = np.argsort(-share, kind="stable")
     if not keep_all:
-        order = order[share[order] >= min_share][:mode]
-    return Chosen(c, at, (A[:, order], X[:, order]), record.log_odds[at][:, order], record.tau[at])
+        order = order[:mode]
+    log_odds = record.log_odds[at][:, order]
+    return Chosen(c, at, (A[:, order], X[:, order]), share[order], log_odds, record.tau[at])
 
 
 def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
@@ -216,13 +240,6 @@ def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Float
             total.inclusion += part.inclusion
             total.n += part.n
     return total.mean / total.n, total.inclusion / total.n
-
-
-def iterate(records: Sequence[ChainRecord]) -> Iterator[Sides]:
-    """All kept draws, chain by chain, as dense A and X."""
-    for record in records:
-        for draw in record.draws:
-            yield draw.unpack()
 
 
 def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str, Floats]:
@@ -243,35 +260,6 @@ def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str
     return scalars
 
 
-def diagnose(scalars: dict[str, Floats]) -> dict[str, dict[str, float]]:
-    """R-hat, bulk and tail ESS of the scalars, and mean acceptance rates.
-
-    A scalar that never moves in any chain has nothing to converge: R-hat 1, full ESS. R-hat
-    compares halves of the chains, so that it exists for a single chain too.
-    """
-    from arviz_stats.base import array_stats
-
-    out: dict[str, dict[str, float]] = {"r_hat": {}, "ess_bulk": {}, "ess_tail": {}}
-    for name, values in scalars.items():
-        if name == "acceptance":
-            continue
-        x = np.asarray(values, dtype=np.float64)
-        if np.all(x == x.flat[0]) or x.shape[1] < 4:
-            constant = bool(np.all(x == x.flat[0]))
-            r_hat, bulk, tail = (1.0, float(x.size), float(x.size)) if constant else (np.nan,) * 3
-        else:
-            axes = {"chain_axis": 0, "draw_axis": 1}
-            with np.errstate(all="ignore"):
-                r_hat = float(array_stats.rhat(x, **axes))
-                bulk = float(array_stats.ess(x, method="bulk", **axes))
-                tail = float(array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes))
-        out["r_hat"][name] = r_hat
-        out["ess_bulk"][name] = bulk
-        out["ess_tail"][name] = tail
-    out["acceptance"] = {"entries": float(np.mean(scalars["acceptance"]))}
-    return out
-
-
 def to_datatree(
     records: Sequence[ChainRecord],
     scalars: dict[str, Floats],
@@ -280,8 +268,9 @@ def to_datatree(
 ) -> xarray.DataTree:
     """Build an ArviZ DataTree: posterior (θ, τ, A, X), sample_stats, observed-data facts.
 
-    A and X are padded to the largest truncation, and left out where that would take more than
-    ``max_bytes`` (``attrs["loadings"]`` says so).
+    A and X are padded to the largest truncation, X in the units of Y as `components_` is, and
+    left out where that would take more than ``max_bytes`` (``attrs["loadings"]`` says so).
+    τ belongs to data in units of their mean.
     """
     import xarray as xr
 
@@ -297,8 +286,9 @@ def to_datatree(
         K = max(draw.K for record in records for draw in record.draws)
         note = "left out: too large; iterate over draws instead"
         if 8.0 * n_chains * n_draws * (M + N) * K <= max_bytes:
-            note = "A (row × component) and X (column × component), scaled units, zero where off"
+            note = "A (row × component), X (column × component) in units of Y; zero where off"
             A, X = _padded(records, n_draws, K)
+            X *= observed["mean"]
             variables["A"] = ((*axes, "row", "component"), A)
             variables["X"] = ((*axes, "column", "component"), X)
     stats = {name: (axes, values) for name, values in scalars.items()}

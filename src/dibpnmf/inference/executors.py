@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 
@@ -64,3 +65,13 @@ class Threads:
     def close(self) -> None:
         """Let the threads go."""
         self._pool.shutdown(wait=True)
+
+
+@contextmanager
+def executor_of(n_threads: int) -> Iterator[Executor]:
+    """An executor with this many threads, closed at the end."""
+    executor: Executor = Threads(n_threads) if n_threads > 1 else Serial()
+    try:
+        yield executor
+    finally:
+        executor.close()

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Protocol
 
 from dibpnmf.inference.chain import Monitor
-from dibpnmf.inference.executors import Executor, Serial, Threads
+from dibpnmf.inference.executors import Executor, executor_of
 
 
 class Watch(Monitor, Protocol):
@@ -33,9 +33,11 @@ def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: 
     """
     rows_in_parallel = n_jobs > 1 and len(chains) < n_jobs
     beside = 1 if rows_in_parallel else min(n_jobs, len(chains))
-    executor: Executor = Threads(n_jobs) if rows_in_parallel else Serial()
     interrupted = False
-    with ThreadPoolExecutor(beside, thread_name_prefix="dibpnmf-chain") as pool:
+    with (
+        executor_of(n_jobs if rows_in_parallel else 1) as executor,
+        ThreadPoolExecutor(beside, thread_name_prefix="dibpnmf-chain") as pool,
+    ):
         futures = [pool.submit(run_one, chain, executor) for chain in chains]
         pending = set(futures)
         while pending:
@@ -47,7 +49,6 @@ def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: 
             except KeyboardInterrupt:
                 interrupted = True
                 watch.stop()
-    executor.close()
     for future in futures:
         future.result()
     return interrupted

@@ -1,0 +1,54 @@
+"""Loadings of a point estimate: their posterior mean given one draw's masks.
+
+A single draw's loadings scatter about their mean by as much as the posterior is wide. The masks
+say which factors there are and who uses them; given masks, the loadings have one mode and can be
+averaged.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dibpnmf import random as streams
+from dibpnmf.inference.gibbs import Problem
+from dibpnmf.likelihoods.rows import list_entries, update_loadings_literal
+
+Floats = NDArray[np.float64]
+Sides = tuple[Floats, Floats]
+
+_WARMUP = 10
+_PURPOSE = (streams.ROW_LOADINGS, streams.COLUMN_LOADINGS)
+
+
+def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: int) -> Sides:
+    """Average ``n_sweeps`` draws of the loadings with masks and τ held, Eq. (21).
+
+    Each draw's columns are brought to the given columns' scale on the row side, so that the
+    product's scale stays where it belongs.
+    """
+    own = [np.ascontiguousarray(side) for side in loadings]
+    if own[0].shape[1] == 0 or n_sweeps == 0:
+        return own[0], own[1]
+    target = own[0].sum(axis=0)
+    total = [np.zeros_like(side) for side in own]
+    for sweep in range(_WARMUP + n_sweeps):
+        for t in range(2):
+            _update(problem, own, t, tau[t], sweep)
+        if sweep >= _WARMUP:
+            sums = own[0].sum(axis=0)
+            scale = np.divide(target, sums, out=np.ones_like(sums), where=sums > 0.0)
+            total[0] += own[0] * scale
+            total[1] += own[1] / scale
+    return total[0] / n_sweeps, total[1] / n_sweeps
+
+
+def _update(problem: Problem, own: list[Floats], t: int, tau: float, sweep: int) -> None:
+    observations = problem.observations
+    other = own[1 - t]
+    problem.executor.map_blocks(
+        update_loadings_literal, problem.likelihood, own[t].shape[0],
+        observations.side(t), observations.is_complete, own[t], own[t].copy(), other,
+        list_entries(other), tau, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t],
+        np.empty((own[t].shape[0], 3)),
+    )  # fmt: skip
