@@ -24,14 +24,16 @@ def kernel(function: F) -> F:
 
     Division by zero gives inf or NaN as in NumPy: a check per division would be slower.
     """
-    return njit(cache=True, nogil=True, error_model="numpy")(function)
+    compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
+    return compiled
 
 
 def reassociated(function: F) -> F:
     """Compile as `kernel` does, and let sums and products be reordered into vector lanes."""
-    return njit(
+    compiled: Any = njit(
         cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
     )(function)
+    return compiled
 
 
 def drop_stale_cache(package: Path = _PACKAGE) -> int:

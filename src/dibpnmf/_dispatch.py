@@ -45,7 +45,10 @@ class KernelFunction:
 
             def choose(*args: Any) -> Callable[..., Any] | None:
                 first = args[0]
-                matches = isinstance(first, types.BaseNamedTuple) and first.instance_class is kind
+                matches = (
+                    isinstance(first, types.BaseNamedTuple)
+                    and getattr(first, "instance_class", None) is kind
+                )
                 return implementation if matches else None
 
             overload(self.call, strict=False)(choose)

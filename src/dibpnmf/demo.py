@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -28,7 +28,7 @@ def run_demo(out: Path, seed: int = 0, progress: bool | str = "auto") -> str:
     return "\n\n".join(parts) + f"\n\nThe figures are in {out.resolve()}"
 
 
-def _fit(Y: NDArray[np.float64], seed: int, progress: bool | str, **params: int) -> DIBPNMF:
+def _fit(Y: NDArray[np.float64], seed: int, progress: bool | str, **params: Any) -> DIBPNMF:
     """Fit quietly: the summary says how far to trust the chains."""
     model = DIBPNMF(random_state=seed, n_jobs=-1, progress=progress, **params)
     with warnings.catch_warnings():

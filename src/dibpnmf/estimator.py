@@ -18,7 +18,7 @@ from dibpnmf import prediction, scoring
 from dibpnmf._parameters import check_parameters
 from dibpnmf.diagnostics import diagnose, doubts_about_draws, doubts_about_truncation
 from dibpnmf.inference.embedding import embed
-from dibpnmf.inference.executors import Executor, executor_of
+from dibpnmf.inference.executors import executor_of
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS

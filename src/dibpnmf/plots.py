@@ -40,36 +40,41 @@ def _matrix(axes: Axes, values: ArrayLike, title: str, x: str, y: str, **options
     return image
 
 
-def plot_number_of_factors(model: DIBPNMF, axes: Axes | None = None) -> Figure:
+def plot_number_of_factors(model: DIBPNMF) -> Figure:
     """Posterior of the effective number of factors."""
-    figure = _figure(4, 3) if axes is None else axes.get_figure()
-    axes = figure.subplots() if axes is None else axes
+    figure = _figure(4, 3)
+    _draw_number_of_factors(model, figure.subplots())
+    return figure
+
+
+def _draw_number_of_factors(model: DIBPNMF, axes: Axes) -> None:
     numbers = np.array(sorted(model.component_counts_))
-    heights = [model.component_counts_[k] for k in numbers]
-    # The fixed number of columns of n_components need not be a number that was drawn.
-    chosen = numbers == max(model.component_counts_, key=model.component_counts_.get)
-    axes.bar(numbers, heights, color=np.where(chosen, _ACCENT, _INK), width=0.8)
+    heights = np.array([model.component_counts_[k] for k in numbers])
+    colors = np.where(heights == heights.max(), _ACCENT, _INK)
+    axes.bar(numbers, heights, color=colors.tolist(), width=0.8)
     axes.set_xticks(np.arange(numbers.min() - 1, numbers.max() + 2))
     axes.set_ylim(0, 1)
     axes.set_title("How many factors?", fontsize=10)
     axes.set_xlabel("effective factors", fontsize=8)
     axes.set_ylabel("posterior probability", fontsize=8)
     axes.tick_params(labelsize=7)
+
+
+def plot_traces(model: DIBPNMF) -> Figure:
+    """Log likelihood of every chain, draw by draw."""
+    figure = _figure(4, 3)
+    _draw_traces(model, figure.subplots())
     return figure
 
 
-def plot_traces(model: DIBPNMF, axes: Axes | None = None) -> Figure:
-    """Log likelihood of every chain, draw by draw."""
-    figure = _figure(4, 3) if axes is None else axes.get_figure()
-    axes = figure.subplots() if axes is None else axes
-    lines = model.posterior_["sample_stats"]["log_likelihood"].values
+def _draw_traces(model: DIBPNMF, axes: Axes) -> None:
+    lines = np.asarray(model.posterior_["sample_stats"]["log_likelihood"])
     for chain, line in enumerate(lines):
         axes.plot(line, lw=0.7, color=_CHAINS[chain % len(_CHAINS)], label=f"chain {chain + 1}")
     axes.set_title("Log likelihood", fontsize=10)
     axes.set_xlabel("draw", fontsize=8)
     axes.tick_params(labelsize=7)
     axes.legend(fontsize=7, frameon=False)
-    return figure
 
 
 def plot_reconstruction(model: DIBPNMF, Y: ArrayLike) -> Figure:
@@ -82,10 +87,10 @@ def plot_reconstruction(model: DIBPNMF, Y: ArrayLike) -> Figure:
     _matrix(axes[0, 0], Y, "Y, the data", "column", "row", vmin=0, vmax=top)
     image = _matrix(axes[0, 1], mean, "λ, its posterior mean", "column", "row", vmin=0, vmax=top)
     figure.colorbar(image, ax=axes[0, 1], shrink=0.8)
-    plot_number_of_factors(model, axes[0, 2])
+    _draw_number_of_factors(model, axes[0, 2])
     _matrix(axes[1, 0], model.embedding_, "A, rows by factor", "factor", "row")
     _matrix(axes[1, 1], model.components_, "Xᵀ, factors by column", "column", "factor")
-    plot_traces(model, axes[1, 2])
+    _draw_traces(model, axes[1, 2])
     return figure
 
 

@@ -8,7 +8,7 @@ The generator is Philox4x32-10 (Salmon et al., 2011): 128-bit counter, 64-bit ke
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +70,8 @@ def open_stream(s: Stream, seed: int, chain: int, sweep: int, purpose: int, row:
 def stream(seed: int, chain: int, sweep: int, purpose: int, row: int = 0) -> Stream:
     """Make a stream from its name."""
     s = np.zeros(8, np.uint64)
-    open_stream(s, np.uint64(seed), chain, sweep, purpose, row)
+    key: Any = np.uint64(seed)
+    open_stream(s, key, chain, sweep, purpose, row)
     return s
 
 

@@ -6,7 +6,7 @@ Nothing here calls the library.
 from __future__ import annotations
 
 import numpy as np
-from scipy import integrate, special, stats
+from scipy import integrate, special
 
 MASK_32 = 0xFFFFFFFF
 
@@ -32,38 +32,49 @@ def stream_uniforms(seed: int, chain: int, sweep: int, purpose: int, row: int, n
     return values[:n]
 
 
-def log_masks(n: float, size: float, p: float) -> float:
-    """Return n log p + (size − n) log(1 − p)."""
-    return float(special.xlogy(n, p) + special.xlog1py(size - n, -p))
+def log_masks(n: float, size: float, log_p: float, log_q: float) -> float:
+    """Return n log p + (size − n) log q, with 0 · (−inf) = 0."""
+    return (n * log_p if n else 0.0) + ((size - n) * log_q if size != n else 0.0)
 
 
-def bivariate_beta_density(theta: np.ndarray, x: float, y: float) -> float:
+def log_one_minus(log_x: float) -> float:
+    """Log of 1 − x."""
+    return float(np.log(-np.expm1(log_x)) if log_x > -1.0 else np.log1p(-np.exp(log_x)))
+
+
+def log_bivariate_beta(theta: np.ndarray, log_x: float, log_y: float) -> float:
     """Eq. (2)."""
     a, b = theta
-    constant = special.gamma(a) * special.gamma(b) / special.gamma(a + b + 1.0)
-    top = x ** (a - 1) * y ** (b - 1) * (1 - x) ** b * (1 - y) ** a
-    return top / (constant * (1 - x * y) ** (a + b + 1))
+    constant = special.gammaln(a) + special.gammaln(b) - special.gammaln(a + b + 1.0)
+    powers = (a - 1) * log_x + (b - 1) * log_y + b * log_one_minus(log_x) + a * log_one_minus(log_y)
+    return float(powers - constant - (a + b + 1) * log_one_minus(log_x + log_y))
 
 
-def copula_density(theta: np.ndarray, x: float, y: float) -> float:
+def log_copula(theta: np.ndarray, log_x: float, log_y: float) -> float:
     """Eq. (3)-(4)."""
     alpha1, alpha2, rho = theta
-    u, w = x**alpha1, y**alpha2
+    u, w = np.exp(alpha1 * log_x), np.exp(alpha2 * log_y)
     c = 1 + rho * (2 * u - 1) * (2 * w - 1)
-    return c * alpha1 * x ** (alpha1 - 1) * alpha2 * y ** (alpha2 - 1)
+    margins = np.log(alpha1 * alpha2) + (alpha1 - 1) * log_x + (alpha2 - 1) * log_y
+    return float(np.log(c) + margins)
 
 
-PAIR_DENSITIES = {"bivariate-beta": bivariate_beta_density, "copula": copula_density}
+LOG_PAIR_DENSITIES = {"bivariate-beta": log_bivariate_beta, "copula": log_copula}
 
 
-def log_joint_sticks(name: str, theta, nu, counts, sizes) -> float:
+def log_masks_of_sticks(log_nu, counts, sizes) -> float:
+    """Log probability of masks with these counts, π = μ, Eq. (6)."""
+    log_mu = np.cumsum(log_nu, axis=1)
+    return sum(
+        log_masks(counts[t, k], sizes[t], log_mu[t, k], log_one_minus(log_mu[t, k]))
+        for t, k in np.ndindex(log_mu.shape)
+    )
+
+
+def log_joint_sticks(name: str, theta, log_nu, counts, sizes) -> float:
     """Log density of stick ratios ν (2, K) and masks with these counts, Eq. (2)-(6)."""
-    mu = np.cumprod(nu, axis=1)
-    value = sum(np.log(PAIR_DENSITIES[name](theta, *pair)) for pair in nu.T)
-    for t in range(2):
-        for k in range(nu.shape[1]):
-            value += log_masks(counts[t, k], sizes[t], mu[t, k])
-    return float(value)
+    pairs = sum(LOG_PAIR_DENSITIES[name](theta, *pair) for pair in log_nu.T)
+    return pairs + log_masks_of_sticks(log_nu, counts, sizes)
 
 
 def gp_covariance(sigma: float, s: float) -> np.ndarray:
@@ -71,21 +82,31 @@ def gp_covariance(sigma: float, s: float) -> np.ndarray:
     return sigma**2 * np.array([[1.0, r], [r, 1.0]])
 
 
-def gp_inclusion(mu: np.ndarray, g: np.ndarray, sigma: float, eta: float) -> np.ndarray:
-    """Eq. (5): γ of shape (2, K) from μ (K) and g (2, K)."""
-    return special.ndtr((np.sqrt(sigma**2 + eta**2) * special.ndtri(mu) - g) / eta)
+def gp_bounds(log_nu: np.ndarray, g: np.ndarray, sigma: float, eta: float) -> np.ndarray:
+    """Arguments of Φ in Eq. (5), (2, K), from log ν (K) and g (2, K)."""
+    return (np.sqrt(sigma**2 + eta**2) * special.ndtri_exp(np.cumsum(log_nu)) - g) / eta
 
 
-def log_joint_gp(alpha, s, nu, g, counts, sizes, sigma=1.0, eta=1.0) -> float:
+def log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta) -> float:
+    """Log probability of masks with these counts, π = γ, Eq. (5)."""
+    x = gp_bounds(log_nu, g, sigma, eta)
+    return sum(
+        log_masks(counts[at], sizes[at[0]], special.log_ndtr(x[at]), special.log_ndtr(-x[at]))
+        for at in np.ndindex(x.shape)
+    )
+
+
+def log_joint_gp(alpha, s, log_nu, g, counts, sizes, sigma=1.0, eta=1.0) -> float:
     """Log density of θ, ν, g and masks with these counts."""
-    value = -alpha - s + np.sum(stats.beta.logpdf(nu, alpha, 1.0))
-    covariance = gp_covariance(sigma, s)
-    value += sum(stats.multivariate_normal.logpdf(pair, np.zeros(2), covariance) for pair in g.T)
-    gamma = gp_inclusion(np.cumprod(nu), g, sigma, eta)
-    for t in range(2):
-        for k in range(nu.size):
-            value += log_masks(counts[t, k], sizes[t], gamma[t, k])
-    return float(value)
+    value = -alpha - s + np.sum(np.log(alpha) + (alpha - 1.0) * log_nu)
+    gap = -np.expm1(-2.0 / s**2)
+    for x, y in g.T:
+        # N(0, Σ) written out, because for large s the matrix is singular to rounding.
+        square = (x - y) ** 2 + 2.0 * -np.expm1(-1.0 / s**2) * x * y
+        value += -0.5 * square / (sigma**2 * gap) - 0.5 * np.log(gap) - np.log(
+            2.0 * np.pi * sigma**2
+        )
+    return float(value + log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta))
 
 
 def gp_g_given_h(h1: np.ndarray, h2: np.ndarray, sigma, eta, s) -> tuple[np.ndarray, np.ndarray]:

@@ -35,11 +35,12 @@ def slice_sample(s, log_density, x, low, high, width):
         while allowed_right > 0 and right < high and log_density(right) > level:
             right, allowed_right = right + width, allowed_right - 1
         left, right = max(left, low), min(right, high)
-    while True:
+    for _ in range(1000):
         trial = left + uniform(s) * (right - left)
         if log_density(trial) > level:
             return trial
         left, right = (trial, right) if trial < x else (left, trial)
+    raise AssertionError("the density is not finite at the present point")
 
 
 def last_width(x: float) -> float:
@@ -57,8 +58,7 @@ def moved(log_nu: np.ndarray, t: int, k: int, x: float) -> np.ndarray:
 
 def pair_target(name: str, theta, log_nu, counts, sizes) -> float:
     """Joint log density of (log ν, masks): the density of ν times the Jacobian Π ν."""
-    nu = np.exp(log_nu)
-    return formulas.log_joint_sticks(name, theta, nu, counts, sizes) + float(log_nu.sum())
+    return formulas.log_joint_sticks(name, theta, log_nu, counts, sizes) + float(log_nu.sum())
 
 
 def update_pair_theta(s, name, theta, log_nu, which=None):
@@ -134,8 +134,7 @@ def update_pair_sticks_literal(s, name, theta, log_nu, counts, sizes):
 
 def gp_target(theta, log_nu, g, counts, sizes, noise) -> float:
     """Joint log density of (θ, log ν, g, masks)."""
-    nu = np.exp(log_nu)
-    return formulas.log_joint_gp(*theta, nu, g, counts, sizes, *noise) + float(log_nu.sum())
+    return formulas.log_joint_gp(*theta, log_nu, g, counts, sizes, *noise) + float(log_nu.sum())
 
 
 def draw_gp_prior(s, sigma, length):
@@ -147,11 +146,11 @@ def draw_gp_prior(s, sigma, length):
 def update_gp_g(s, theta, log_nu, g, counts, sizes, noise):
     """Elliptical slice sampling (Murray et al., 2010) of each g_k, h summed out."""
     g = g.copy()
-    mu = np.exp(np.cumsum(log_nu))
     for k in range(g.shape[1]):
         def log_likelihood(pair, k=k):
-            gamma = formulas.gp_inclusion(mu[k], pair, *noise)
-            return sum(formulas.log_masks(counts[t, k], sizes[t], gamma[t]) for t in range(2))
+            trial = g.copy()
+            trial[:, k] = pair
+            return formulas.log_masks_of_gp(log_nu, trial, counts, sizes, *noise)
 
         other = draw_gp_prior(s, noise[0], theta[1])
         level = math.log(uniform(s)) + log_likelihood(g[:, k])
@@ -195,8 +194,8 @@ def update_gp_sticks(s, theta, log_nu, g, counts, sizes, noise):
     for k in range(K):
         def shifted(x, k=k):
             new = g.copy()
-            gap = special.ndtri(np.exp(np.cumsum(gp_moved(log_nu, k, x))[k]))
-            new[:, k] += scale * (gap - special.ndtri(np.exp(np.cumsum(log_nu)[k])))
+            gap = special.ndtri_exp(np.cumsum(gp_moved(log_nu, k, x))[k])
+            new[:, k] += scale * (gap - special.ndtri_exp(np.cumsum(log_nu)[k]))
             return new
 
         def target(x, k=k):

@@ -18,7 +18,7 @@ from dibpnmf.random import PRIOR, stream
 from . import formulas, moves
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
-PAIRED = sorted(formulas.PAIR_DENSITIES)
+PAIRED = sorted(formulas.LOG_PAIR_DENSITIES)
 SEEDS = st.integers(0, 10**6)
 COLUMNS = st.integers(1, 4)
 SIZES = np.array([3.0, 5.0])
@@ -50,19 +50,21 @@ def random_gp(rng: np.random.Generator, K: int) -> GPState:
 def test_pair_density(name, seed):
     rng = np.random.default_rng(seed)
     state = random_pairs(name, rng, 1)
-    x, y = np.exp(state.log_nu[:, 0])
+    log_x, log_y = state.log_nu[:, 0]
     theta = PRIORS[name]()._theta_tuple(state.theta)
-    expected = math.log(formulas.PAIR_DENSITIES[name](state.theta, x, y) * x * y)
-    assert log_pair(theta, math.log(x), math.log(y)) == pytest.approx(expected, abs=1e-10)
+    expected = formulas.LOG_PAIR_DENSITIES[name](state.theta, log_x, log_y) + log_x + log_y
+    assert log_pair(theta, log_x, log_y) == pytest.approx(expected, abs=1e-10)
 
 
 @pytest.mark.parametrize("name", PAIRED)
-def test_pair_density_has_beta_margins(name):
-    """The page's own formulas: integrating one stick out leaves Beta(α, 1) of the other."""
+def test_page_s_pair_density_has_beta_margins(name):
+    """Integrating one stick out leaves Beta(α, 1) of the other."""
     theta = np.array([1.7, 0.6, -0.8])[: 2 if name == "bivariate-beta" else 3]
     for x in (0.1, 0.5, 0.9):
-        density = formulas.PAIR_DENSITIES[name]
-        margin = integrate.quad(lambda y, x=x: density(theta, x, y), 0.0, 1.0)[0]
+        def density(y, x=x):
+            return math.exp(formulas.LOG_PAIR_DENSITIES[name](theta, math.log(x), math.log(y)))
+
+        margin = integrate.quad(density, 0.0, 1.0)[0]
         assert margin == pytest.approx(1.7 * x**0.7, rel=1e-6)
 
 
@@ -106,10 +108,7 @@ def refresh_pair_tail(s, name, state, counts):
         return PRIORS[name]().grow(s, state._replace(log_nu=state.log_nu[:, :r]), K)
 
     def log_masks(state):
-        mu = np.cumprod(np.exp(state.log_nu), axis=1)
-        return sum(
-            formulas.log_masks(counts[t, k], SIZES[t], mu[t, k]) for t, k in np.ndindex(mu.shape)
-        )
+        return formulas.log_masks_of_sticks(state.log_nu, counts, SIZES)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -150,11 +149,7 @@ def refresh_gp_tail(s, state, counts, noise):
         return GaussianProcess(sigma=noise[0], eta=noise[1]).grow(s, head, state.log_nu.size)
 
     def log_masks(state):
-        gamma = formulas.gp_inclusion(np.cumprod(np.exp(state.log_nu)), state.g, *noise)
-        return sum(
-            formulas.log_masks(counts[t, k], SIZES[t], gamma[t, k])
-            for t, k in np.ndindex(gamma.shape)
-        )
+        return formulas.log_masks_of_gp(state.log_nu, state.g, counts, SIZES, *noise)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -184,7 +179,7 @@ def test_log_odds(seed, K):
     pairs, gp = random_pairs("copula", rng, K), random_gp(rng, K)
     expected = special.logit(np.cumprod(np.exp(pairs.log_nu), axis=1))
     np.testing.assert_allclose(PRIORS["copula"]().log_odds(pairs), expected, atol=1e-10)
-    gamma = formulas.gp_inclusion(np.cumprod(np.exp(gp.log_nu)), gp.g, 0.7, 1.3)
+    gamma = special.ndtr(formulas.gp_bounds(gp.log_nu, gp.g, 0.7, 1.3))
     got = GaussianProcess(sigma=0.7, eta=1.3).log_odds(gp)
     np.testing.assert_allclose(got, special.logit(gamma), atol=1e-9)
 

@@ -29,9 +29,8 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
 
     Loadings are updated in place; the returned state shares them.
     """
-    if state.kept is None:
-        state = replace(state, kept=_start_kept(problem, state, sweep))
-    assert state.kept is not None
+    kept = state.kept or _start_kept(problem, state, sweep)
+    state = replace(state, kept=kept)
     counts, _ = summarise(state.loadings)
     s = problem.stream(sweep, streams.PRIOR)
     state = replace(
@@ -45,8 +44,7 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
         out = _update_loadings(problem, state, t, sweep)
     s = problem.stream(sweep, streams.LABELS)
     for t in range(2):
-        kept = state.kept[t]
-        state.tau[t] = draw_rate(s, float(kept.size), float(kept.sum()))
+        state.tau[t] = draw_rate(s, float(kept[t].size), float(kept[t].sum()))
     counts, sums = summarise(state.loadings)
     return state, Info(float(out[:, 0].sum()), counts, sums, 1.0)
 

@@ -1,0 +1,302 @@
+"""Samplers broken on purpose: one change of the source each, and the checks that must object.
+
+A mutant is a copy of the package in which one snippet, found exactly once, is replaced. The
+checks run in a process of their own that imports the copy, so that everything is compiled
+afresh. A check that rejects, crashes or does not end in time has caught the mutant.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import dibpnmf
+
+from .check import MARK
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(dibpnmf.__file__).parent
+TIME_LIMIT = 420.0
+
+BB = "bivariate-beta/exponential/joint/complete"
+BB_MISSING = "bivariate-beta/exponential/joint/missing"
+BB_LITERAL = "bivariate-beta/exponential/literal/complete"
+COPULA = "copula/exponential/joint/complete"
+GP = "gaussian-process/exponential/joint/complete"
+GP_LITERAL = "gaussian-process/exponential/literal/complete"
+ROW_TWINS = "tests:tests/reference/test_rows.py"
+GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
+PRIOR_TWINS = "tests:tests/reference/test_priors.py"
+LABEL_TWINS = "tests:tests/reference/test_labels.py"
+EXACT = "exact:fixed:exponential:joint:complete:12800"
+EXACT_MISSING = "exact:fixed:exponential:joint:missing:12800"
+EXACT_BB = "exact:bivariate-beta:exponential:joint:complete:12800"
+RECOVER_BB = "recovery:bivariate-beta:joint:16000"
+RECOVER_COPULA = "recovery:copula:joint:16000"
+RECOVER_GP = "recovery:gaussian-process:joint:16000"
+
+
+def geweke(case: str, sweeps: int = 16_000) -> str:
+    return f"geweke:{case}:{sweeps}"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One wrong line, and the checks it is put through."""
+
+    name: str
+    file: str
+    snippet: str
+    replacement: str
+    checks: tuple[str, ...]
+    is_quick: bool = False  # run by the fast suite too, with its first check only
+
+
+MUTANTS = [
+    Mutant(
+        "wrong sign of log λ",
+        "likelihoods/exponential.py",
+        "return -sum_log(lines, BASE, LOAD, v, m) - sum_ratio(lines, v, c)",
+        "return sum_log(lines, BASE, LOAD, v, m) - sum_ratio(lines, v, c)",
+        (geweke(BB), ROW_TWINS, EXACT),
+    ),
+    Mutant(
+        "ε dropped",
+        "likelihoods/exponential.py",
+        "build_mean(row, complete, lists, A[i], lik.epsilon)",
+        "build_mean(row, complete, lists, A[i], 1e-12)",
+        (geweke(BB), ROW_TWINS, EXACT),
+    ),
+    Mutant(
+        "Jacobian of the stick ratios dropped",
+        "priors/stick_pairs.py",
+        "value = _ordered_pair(target.theta, target.side, x, target.other)\n",
+        "value = _ordered_pair(target.theta, target.side, x, target.other) - x\n",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "last stick given −log μ_K",
+        "priors/stick_pairs.py",
+        "return value + log_binomial(target.n, target.size, target.log_mu_before + x)",
+        "return value + log_binomial(target.n, target.size, target.log_mu_before + x)"
+        " - (target.log_mu_before + x) * (1.0 if target.is_last else 0.0)",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "Hastings term of the truncated beta dropped",
+        "priors/stick_pairs.py",
+        "log_ratio += c * (log_nu[t, k] - new[t])",
+        "log_ratio += 0.0",
+        (geweke(BB_LITERAL), PRIOR_TWINS, "recovery:bivariate-beta:literal:16000"),
+    ),
+    Mutant(
+        "μ for its ratio in θ (copula)",
+        "priors/fgm_copula.py",
+        "log_u = alpha * target.log_nu[target.side, k]",
+        "log_u = alpha * np.sum(target.log_nu[target.side, : k + 1])",
+        (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
+    ),
+    Mutant(
+        "μ for its ratio in θ (Gaussian process)",
+        "priors/gaussian_process.py",
+        "gamma(s, hyper[0, 0] + K, hyper[0, 1] - np.sum(state.log_nu))",
+        "gamma(s, hyper[0, 0] + K, hyper[0, 1] - np.sum(np.cumsum(state.log_nu)))",
+        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
+        "copula α without its margins",
+        "priors/fgm_copula.py",
+        "value += x + log_u + math.log1p(target.rho * copula_weight(log_u, log_w))",
+        "value += math.log1p(target.rho * copula_weight(log_u, log_w))",
+        (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
+    ),
+    Mutant(
+        "sign of ρ flipped in its own update",
+        "priors/fgm_copula.py",
+        "value += math.log1p(x * target.weights[k])",
+        "value += math.log1p(-x * target.weights[k])",
+        (geweke(COPULA), PRIOR_TWINS),
+    ),
+    Mutant(
+        "Jacobian of log a dropped",
+        "priors/bivariate_beta.py",
+        "target.prior_shape * x  # hyper-prior and the Jacobian of log a",
+        "(target.prior_shape - 1.0) * x",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "exponents of the bivariate beta exchanged",
+        "priors/bivariate_beta.py",
+        "a * (log_x + log1mexp(log_y))\n        + b * (log_y + log1mexp(log_x))",
+        "a * (log_x + log1mexp(log_x))\n        + b * (log_y + log1mexp(log_y))",
+        (geweke(BB, 64_000), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "τ over all entries (joint)",
+        "inference/gibbs.py",
+        "draw_rate(s, counts[t].sum(), sums[t].sum())",
+        "draw_rate(s, float(state.loadings[t].size), sums[t].sum())",
+        (geweke(BB, 6_400), EXACT_BB, RECOVER_BB),
+        is_quick=True,
+    ),
+    Mutant(
+        "τ over entries that are on (literal)",
+        "inference/literal.py",
+        "draw_rate(s, float(kept.size), float(kept.sum()))",
+        "draw_rate(s, float((state.loadings[t] > 0.0).sum()), float(state.loadings[t].sum()))",
+        (geweke(BB_LITERAL), "recovery:bivariate-beta:literal:16000"),
+    ),
+    Mutant(
+        "scale move with p = n1 − n2 + 1",
+        "inference/labels.py",
+        "p = counts[0, k] - counts[1, k]\n",
+        "p = counts[0, k] - counts[1, k] + 1.0\n",
+        (geweke(BB), LABEL_TWINS, EXACT),
+    ),
+    Mutant(
+        "scale move with p = n1 − n2 − 1",
+        "inference/labels.py",
+        "p = counts[0, k] - counts[1, k]\n",
+        "p = counts[0, k] - counts[1, k] - 1.0\n",
+        (geweke(BB), LABEL_TWINS, EXACT),
+    ),
+    Mutant(
+        "swap without its ratio",
+        "inference/labels.py",
+        "log_ratio += gap * (log_odds[t, k] - log_odds[t, j])",
+        "log_ratio += 0.0",
+        (geweke(BB, 6_400), LABEL_TWINS, EXACT),
+        is_quick=True,
+    ),
+    Mutant(
+        "balance of τ with p = 1",
+        "inference/labels.py",
+        "log_gig_draw(s, 0.0, 2.0 * tau[1], 2.0 * tau[0])",
+        "log_gig_draw(s, 1.0, 2.0 * tau[1], 2.0 * tau[0])",
+        (geweke(BB), LABEL_TWINS, EXACT_BB),
+    ),
+    Mutant(
+        "tail refreshed without its ratio",
+        "priors/stick_pairs.py",
+        "log_ratio = _log_empty(trial.log_nu, sizes, r) - _log_empty(log_nu, sizes, r)",
+        "log_ratio = 0.0",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "log-determinant of s dropped",
+        "priors/gaussian_process.py",
+        "        - 0.5 * target.K * math.log(one_minus_r2)\n",
+        "",
+        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
+        "threshold without η, in sampler and model alike",
+        "priors/gaussian_process.py",
+        "return math.sqrt(noise.sigma**2 + noise.eta**2) * ndtri_exp(log_mu)",
+        "return noise.sigma * ndtri_exp(log_mu)",
+        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
+        "threshold without η, in the conditionals only",
+        "priors/gaussian_process.py",
+        "x = (threshold(noise, log_mu) - g) / noise.eta",
+        "x = (noise.sigma * ndtri_exp(log_mu) - g) / noise.eta",
+        (geweke(GP, 128_000), PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
+        "g drawn before h (the paper's order)",
+        "priors/gaussian_process.py",
+        "    draw_h_sums(s, noise, state, counts, sizes)\n"
+        "    draw_g_given_h(s, noise, state, sizes)\n",
+        "    draw_g_given_h(s, noise, state, sizes)\n"
+        "    draw_h_sums(s, noise, state, counts, sizes)\n",
+        (geweke(GP_LITERAL), PRIOR_TWINS, "recovery:gaussian-process:literal:16000"),
+        is_quick=True,
+    ),
+    Mutant(
+        "two rows share a stream",
+        "likelihoods/rows.py",
+        "        open_stream(s, seed, chain, sweep, purpose, i)\n        proposed, accepted",
+        "        open_stream(s, seed, chain, sweep, purpose, max(i, 1))\n        proposed, accepted",
+        (geweke(BB), ROW_TWINS, EXACT),
+    ),
+    Mutant(
+        "missing cells counted as zeros",
+        "inference/gibbs.py",
+        "observations.side(t), observations.is_complete, own, other, list_entries(other),",
+        "observations.side(t), True, own, other, list_entries(other),",
+        (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
+        is_quick=True,
+    ),
+    Mutant(
+        "stale λ after an update",
+        "likelihoods/rows.py",
+        "        if new != a:\n            A[i, k] = new\n"
+        "            put_entry(lik, row, entry, complete, lists, k, new)\n",
+        "        if new != a:\n            A[i, k] = new\n",
+        (geweke(BB), ROW_TWINS, EXACT),
+        is_quick=True,
+    ),
+    Mutant(
+        "grid proposal without its acceptance step",
+        "likelihoods/grid_proposal.py",
+        "if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:",
+        "if log_accept >= -1e300 or math.log(uniform(s)) < log_accept:",
+        (geweke(BB, 64_000), GRID_TWINS, EXACT),
+    ),
+    Mutant(
+        "skipping bound without the gain",
+        "likelihoods/exponential.py",
+        "return math.log(u) > log_odds + gain + 0.01",
+        "return math.log(u) > log_odds + 0.01",
+        (geweke(BB), GRID_TWINS, EXACT),
+    ),
+    Mutant(
+        "truncation still adapted after warm-up",
+        "inference/chain.py",
+        "elif done < 0 and sweep",
+        "elif sweep",
+        ("tests:tests/statistical/test_frozen.py",),
+    ),
+]
+
+
+def make_copy(folder: Path, mutant: Mutant | None) -> Path:
+    """Copy the package, change one line of it, and return the copy."""
+    copy = folder / "dibpnmf"
+    shutil.copytree(SOURCE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    if mutant is not None:
+        path = copy / mutant.file
+        text = path.read_text(encoding="utf-8")
+        if text.count(mutant.snippet) != 1:
+            raise ValueError(
+                f"The snippet of the mutant {mutant.name!r} occurs {text.count(mutant.snippet)} "
+                f"times in {mutant.file}; it must occur once. Write it anew from the source."
+            )
+        path.write_text(text.replace(mutant.snippet, mutant.replacement), encoding="utf-8")
+    return copy
+
+
+def run_checks(folder: Path, mutant: Mutant | None, checks: tuple[str, ...]) -> dict[str, str]:
+    """Run checks on a mutant (None: on an unchanged copy); why each rejected, "" if it passed."""
+    copy = make_copy(folder, mutant)
+    command = [sys.executable, "-m", "tests.statistical.check", "--source", str(copy), *checks]
+    environment = os.environ | {"PYTHONPATH": str(folder)}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, timeout=TIME_LIMIT, check=False,
+            capture_output=True, text=True,
+        )  # fmt: skip
+        output, ending = done.stdout, f"exit status {done.returncode}"
+    except subprocess.TimeoutExpired as error:
+        output, ending = (error.stdout or b"").decode(), "did not end"
+    reasons = dict.fromkeys(checks, ending)
+    for line in output.splitlines():
+        if line.startswith(MARK):
+            _, spec, verdict, detail = line.split("\t")
+            reasons[spec] = detail if verdict == "rejected" else ""
+    return reasons
