@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from dibpnmf import _validation as check
 from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.likelihoods import LIKELIHOODS
@@ -28,8 +26,8 @@ def check_parameters(model: DIBPNMF) -> None:
     for name in ("n_draws", "n_thin", "n_chains"):
         check.whole_number(name, getattr(model, name), 1)
     if not (isinstance(model.epsilon, str) and model.epsilon == "auto"):
-        taken = "'auto' or a positive number (in units of the mean of Y)"
-        check.real_number("epsilon", model.epsilon, 0.0, np.inf, taken)
+        taken = "'auto' or a positive number below 1e30 (in units of the mean of Y)"
+        check.real_number("epsilon", model.epsilon, 0.0, 1e30, taken)
     check.real_number("min_share", model.min_share, -1e-300, 1.0, "a number in [0, 1)")
     if not (isinstance(model.progress, str) and model.progress == "auto"):
         check.true_or_false("progress (unless 'auto')", model.progress)

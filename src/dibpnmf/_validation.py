@@ -83,14 +83,15 @@ def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_a
     if not reset:
         taken += f", with the {model.n_features_in_} columns of the fitted matrix"
     try:
-        _refuse_text(Y)
+        _refuse_other_than_real(Y)
         read: Any = validate_data(
             model, Y, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64,
             ensure_all_finite=False,
         )  # fmt: skip
     except (ValueError, TypeError) as error:
         kind = ValueError if isinstance(error, ValueError) else TypeError
-        reason = str(error).partition("\n")[0]  # what follows are the data
+        lines = str(error).splitlines()
+        reason = " ".join(dict.fromkeys([lines[0], lines[-1]]))  # between them are the data
         raise kind(f"Y must be {taken}; got {_describe(Y)}. {reason}") from error
     if _is_sparse(read):
         # A copy, where it may change: the caller's own arrays must not.
@@ -107,12 +108,12 @@ def _is_sparse(Y: Any) -> bool:
     return bool(sp.issparse(Y))
 
 
-def _refuse_text(Y: Any) -> None:
-    """Refuse strings, dates and the like, which NumPy would turn into numbers where it can."""
-    if sp.issparse(Y):
-        return
-    values = np.asarray(Y)
-    text = values.dtype.kind not in "biufcO"
+def _refuse_other_than_real(Y: Any) -> None:
+    """Refuse complex numbers, and strings and dates, which NumPy would turn into numbers."""
+    values = Y if _is_sparse(Y) else np.asarray(Y)
+    if values.dtype.kind == "c":
+        raise ValueError("Complex data not supported.")
+    text = values.dtype.kind not in "biufO"
     if values.dtype.kind == "O":
         text = any(isinstance(value, (str, bytes)) for value in values.flat)
     if text:

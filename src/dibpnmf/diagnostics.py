@@ -13,7 +13,7 @@ Diagnostics = dict[str, dict[str, float]]
 
 MAX_R_HAT, MIN_ESS = 1.05, 50.0
 TRUNCATED_SHARE = 0.1  # share of draws in which the last columns may be in use
-_FEWEST = 4  # draws below which halves of a chain cannot be compared
+_FEWEST = 4  # draws below which chains cannot be compared
 
 
 def diagnose(scalars: dict[str, Floats]) -> Diagnostics:
@@ -21,7 +21,8 @@ def diagnose(scalars: dict[str, Floats]) -> Diagnostics:
 
     A scalar that never moves in any chain has nothing to converge: R-hat 1, full ESS. R-hat
     compares halves of the chains, so that it exists for a single chain too; it is infinite
-    where each chain stays at a value of its own, and both are NaN below four draws.
+    where each chain stays at a value of its own, and both are NaN below four draws (eight of a
+    single chain).
     """
     out: Diagnostics = {"r_hat": {}, "ess_bulk": {}, "ess_tail": {}}
     for name, values in scalars.items():
@@ -36,13 +37,16 @@ def diagnose(scalars: dict[str, Floats]) -> Diagnostics:
 def _diagnose_one(x: Floats) -> tuple[float, float, float]:
     from arviz_stats.base.array import array_stats
 
-    if np.all(x == x.flat[0]):
+    if x.shape[1] >= _FEWEST and np.all(x == x.flat[0]):
         return 1.0, float(x.size), float(x.size)
-    if x.shape[1] < _FEWEST:
+    # A single chain is compared with itself, its first half with its second.
+    half = x.shape[1] // 2
+    chains = x if len(x) > 1 else x[:, : 2 * half].reshape(2, half)
+    if chains.shape[1] < _FEWEST:
         return np.nan, np.nan, np.nan
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):
-        r_hat = float(array_stats.rhat(x, **axes))
+        r_hat = float(array_stats.rhat(chains, **axes))
         bulk = float(array_stats.ess(x, method="bulk", **axes))
         tail = float(array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes))
     return r_hat, bulk, tail

@@ -5,6 +5,8 @@ Nothing here calls the library.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from scipy import integrate, special
 
@@ -22,7 +24,9 @@ def philox(key: list[int], counter: list[int]) -> list[int]:
     return c
 
 
-def stream_uniforms(seed: int, chain: int, sweep: int, purpose: int, row: int, n: int) -> list[float]:
+def stream_uniforms(
+    seed: int, chain: int, sweep: int, purpose: int, row: int, n: int
+) -> list[float]:
     """The first n numbers of a stream, from its name."""
     values: list[float] = []
     for block in range((n + 1) // 2):
@@ -63,10 +67,10 @@ LOG_PAIR_DENSITIES = {"bivariate-beta": log_bivariate_beta, "copula": log_copula
 
 
 def log_masks_of_sticks(log_nu, counts, sizes) -> float:
-    """Log probability of masks with these counts, π = μ, Eq. (6)."""
+    """Log probability of masks with these counts out of these sizes, π = μ, Eq. (6)."""
     log_mu = np.cumsum(log_nu, axis=1)
     return sum(
-        log_masks(counts[t, k], sizes[t], log_mu[t, k], log_one_minus(log_mu[t, k]))
+        log_masks(counts[t, k], sizes[t, k], log_mu[t, k], log_one_minus(log_mu[t, k]))
         for t, k in np.ndindex(log_mu.shape)
     )
 
@@ -91,7 +95,7 @@ def log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta) -> float:
     """Log probability of masks with these counts, π = γ, Eq. (5)."""
     x = gp_bounds(log_nu, g, sigma, eta)
     return sum(
-        log_masks(counts[at], sizes[at[0]], special.log_ndtr(x[at]), special.log_ndtr(-x[at]))
+        log_masks(counts[at], sizes[at], special.log_ndtr(x[at]), special.log_ndtr(-x[at]))
         for at in np.ndindex(x.shape)
     )
 
@@ -103,8 +107,8 @@ def log_joint_gp(alpha, s, log_nu, g, counts, sizes, sigma=1.0, eta=1.0) -> floa
     for x, y in g.T:
         # N(0, Σ) written out, because for large s the matrix is singular to rounding.
         square = (x - y) ** 2 + 2.0 * -np.expm1(-1.0 / s**2) * x * y
-        value += -0.5 * square / (sigma**2 * gap) - 0.5 * np.log(gap) - np.log(
-            2.0 * np.pi * sigma**2
+        value += (
+            -0.5 * square / (sigma**2 * gap) - 0.5 * np.log(gap) - np.log(2.0 * np.pi * sigma**2)
         )
     return float(value + log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta))
 
@@ -145,7 +149,7 @@ def entry_odds(log_ratio, log_odds: float, tau: float) -> float:
         return np.exp(log_odds + np.log(tau) + u - tau * v + log_ratio(v))
 
     peaks = np.linspace(-15.0, 10.0, 26)
-    return sum(integrate.quad(density, a, b)[0] for a, b in zip(peaks, peaks[1:], strict=False))
+    return sum(integrate.quad(density, a, b)[0] for a, b in pairwise(peaks))
 
 
 def entry_cdf(log_ratio, tau: float, points: np.ndarray) -> np.ndarray:
@@ -161,8 +165,10 @@ def gig_cdf(p: float, a: float, b: float, points: np.ndarray) -> np.ndarray:
     """Distribution function in x = log c of the GIG of Eq. (23), by a fine trapezium rule."""
     mode = np.arcsinh(p / np.sqrt(a * b)) + 0.5 * np.log(b / a)
     reach = 2.0
+
     def log_density(x):
         return p * x - 0.5 * (a * np.exp(x) + b * np.exp(-x))
+
     for side in (-1.0, 1.0):
         while log_density(mode + side * reach) > log_density(mode) - 60.0:
             reach *= 1.5

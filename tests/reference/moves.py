@@ -69,7 +69,7 @@ def update_pair_theta(s, name, theta, log_nu, which=None):
     def target(j, value):
         trial = theta.copy()
         trial[j] = value
-        return pair_target(name, trial, log_nu, nothing, np.zeros(2))
+        return pair_target(name, trial, log_nu, nothing, nothing)
 
     for j in range(theta.size) if which is None else [which]:
         if j == 2:
@@ -89,7 +89,8 @@ def update_pair_sticks(s, name, theta, log_nu, counts, sizes):
     K = log_nu.shape[1]
     for t in range(2):
         for k in range(K):
-            def target(x, t=t, k=k):
+
+            def target(x, t=t, k=k, log_nu=log_nu):
                 return pair_target(name, theta, moved(log_nu, t, k, x), counts, sizes)
 
             x = log_nu[t, k]
@@ -147,6 +148,7 @@ def update_gp_g(s, theta, log_nu, g, counts, sizes, noise):
     """Elliptical slice sampling (Murray et al., 2010) of each g_k, h summed out."""
     g = g.copy()
     for k in range(g.shape[1]):
+
         def log_likelihood(pair, k=k):
             trial = g.copy()
             trial[:, k] = pair
@@ -173,7 +175,7 @@ def update_gp_theta(s, theta, log_nu, g, noise, which=(1, 0)):
 
     def target(x):
         trial = np.array([theta[0], math.exp(x)])
-        return gp_target(trial, log_nu, g, nothing, np.zeros(2), noise) + x
+        return gp_target(trial, log_nu, g, nothing, nothing, noise) + x
 
     if 1 in which:
         theta[1] = math.exp(slice_sample(s, target, math.log(theta[1]), -700.0, 16.0, 1.0))
@@ -192,22 +194,24 @@ def update_gp_sticks(s, theta, log_nu, g, counts, sizes, noise):
     K = log_nu.size
     scale = math.hypot(*noise)
     for k in range(K):
-        def shifted(x, k=k):
+        is_last = k == K - 1
+        low = -math.inf if is_last else log_nu[k] + log_nu[k + 1]
+        width = last_width(log_nu[k]) if is_last else math.inf
+
+        def target(x, k=k, log_nu=log_nu, g=g):
+            return gp_target(theta, gp_moved(log_nu, k, x), g, counts, sizes, noise)
+
+        log_nu = gp_moved(log_nu, k, slice_sample(s, target, log_nu[k], low, 0.0, width))
+
+        def shifted(x, k=k, log_nu=log_nu, g=g):
             new = g.copy()
             gap = special.ndtri_exp(np.cumsum(gp_moved(log_nu, k, x))[k])
             new[:, k] += scale * (gap - special.ndtri_exp(np.cumsum(log_nu)[k]))
             return new
 
-        def target(x, k=k):
-            return gp_target(theta, gp_moved(log_nu, k, x), g, counts, sizes, noise)
-
-        def ridge(x, k=k, shifted=shifted):
+        def ridge(x, k=k, log_nu=log_nu, shifted=shifted):
             return gp_target(theta, gp_moved(log_nu, k, x), shifted(x), counts, sizes, noise)
 
-        is_last = k == K - 1
-        low = -math.inf if is_last else log_nu[k] + log_nu[k + 1]
-        width = last_width(log_nu[k]) if is_last else math.inf
-        log_nu = gp_moved(log_nu, k, slice_sample(s, target, log_nu[k], low, 0.0, width))
         new = slice_sample(s, ridge, log_nu[k], low, 0.0, width)
         g = shifted(new)
         log_nu = gp_moved(log_nu, k, new)
@@ -225,9 +229,9 @@ def draw_gp_g_given_h(s, theta, log_nu, g, counts, sizes, noise):
         for t in range(2):
             bound = (threshold - g[t, k]) / eta
             side = [normal_below(s, bound) for _ in range(int(counts[t, k]))]
-            side += [-normal_below(s, -bound) for _ in range(int(sizes[t] - counts[t, k]))]
+            side += [-normal_below(s, -bound) for _ in range(int(sizes[t, k] - counts[t, k]))]
             h.append(g[t, k] + eta * np.array(side))
-            assert np.all((h[t] < threshold) == (np.arange(int(sizes[t])) < counts[t, k]))
+            assert np.all((h[t] < threshold) == (np.arange(int(sizes[t, k])) < counts[t, k]))
         drawn.append(h)
     for k, h in enumerate(drawn):
         mean, covariance = formulas.gp_g_given_h(*h, sigma, eta, theta[1])

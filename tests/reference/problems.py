@@ -39,9 +39,7 @@ def make_small(
 ) -> Small:
     rng = np.random.default_rng(seed)
     family = LIKELIHOODS[likelihood]()
-    A, X = (
-        np.where(rng.random((n, K)) < 0.6, rng.exponential(size=(n, K)), 0.0) for n in shape
-    )
+    A, X = (np.where(rng.random((n, K)) < 0.6, rng.exponential(size=(n, K)), 0.0) for n in shape)
     # Loadings over five orders of magnitude make λ cancel; some columns are empty.
     A = A * 10.0 ** rng.uniform(-4, 1, K)
     X[:, rng.random(K) < 0.2] = 0.0

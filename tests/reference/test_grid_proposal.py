@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -67,7 +68,7 @@ def test_mass_is_the_integral_of_the_interpolant(seed):
     nodes = [grid[0, 0] - 60.0, *grid[0, :n], grid[0, n - 1] + 60.0]
     integral = sum(
         integrate.quad(lambda u: math.exp(interpolate(grid, n, u) - highest), a, b)[0]
-        for a, b in zip(nodes, nodes[1:], strict=False)
+        for a, b in pairwise(nodes)
     )
     assert grid_mass(grid, n, highest) == pytest.approx(integral, rel=1e-8)
     for j in range(n):

@@ -24,11 +24,16 @@ COLUMNS = st.integers(1, 4)
 SIZES = np.array([3.0, 5.0])
 
 
-def random_counts(rng: np.random.Generator, K: int) -> np.ndarray:
-    """Column counts in which empty and full columns are common."""
+def random_counts(rng: np.random.Generator, K: int) -> tuple[np.ndarray, np.ndarray]:
+    """Column counts in which empty and full columns are common, and out of how many.
+
+    Columns of one side may be summed out: none out of none.
+    """
     counts = np.stack([rng.integers(0, size + 1, K) for size in SIZES]).astype(float)
     counts[:, rng.random(K) < 0.3] = 0.0
-    return counts
+    sizes = np.repeat(SIZES[:, None], K, axis=1)
+    summed_out = rng.random((2, K)) < 0.15
+    return np.where(summed_out, 0.0, counts), np.where(summed_out, 0.0, sizes)
 
 
 def random_pairs(name: str, rng: np.random.Generator, K: int) -> PairState:
@@ -61,6 +66,7 @@ def test_page_s_pair_density_has_beta_margins(name):
     """Integrating one stick out leaves Beta(α, 1) of the other."""
     theta = np.array([1.7, 0.6, -0.8])[: 2 if name == "bivariate-beta" else 3]
     for x in (0.1, 0.5, 0.9):
+
         def density(y, x=x):
             return math.exp(formulas.LOG_PAIR_DENSITIES[name](theta, math.log(x), math.log(y)))
 
@@ -74,30 +80,30 @@ def test_page_s_pair_density_has_beta_margins(name):
 @given(seed=SEEDS, K=COLUMNS)
 def test_paired_update(name, literal, seed, K):
     rng = np.random.default_rng(seed)
-    state, counts = random_pairs(name, rng, K), random_counts(rng, K)
+    state, (counts, sizes) = random_pairs(name, rng, K), random_counts(rng, K)
     prior = PRIORS[name]()
     update = prior.update_literal if literal else prior.update
-    got = update(stream(seed, 0, 0, PRIOR), state, counts, SIZES)
+    got = update(stream(seed, 0, 0, PRIOR), state, counts, sizes)
     s = stream(seed, 0, 0, PRIOR)
     theta = moves.update_pair_theta(s, name, state.theta, state.log_nu)
     twin = moves.update_pair_sticks_literal if literal else moves.update_pair_sticks
-    expected = PairState(twin(s, name, theta, state.log_nu, counts, SIZES), theta)
+    expected = PairState(twin(s, name, theta, state.log_nu, counts, sizes), theta)
     if not literal:
         for t in range(2):
             expected = moves.stretch_tail(
-                s, expected, counts, lambda state: pair_log_density(name, state, counts), t
+                s, expected, counts, lambda state: pair_log_density(name, state, counts, sizes), t
             )
-        expected = refresh_pair_tail(s, name, expected, counts)
+        expected = refresh_pair_tail(s, name, expected, counts, sizes)
     np.testing.assert_allclose(got.theta, expected.theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, expected.log_nu, rtol=1e-8)
 
 
-def pair_log_density(name, state, counts):
-    joint = moves.pair_target(name, state.theta, state.log_nu, counts, SIZES)
+def pair_log_density(name, state, counts, sizes):
+    joint = moves.pair_target(name, state.theta, state.log_nu, counts, sizes)
     return joint - state.theta[:2].sum()
 
 
-def refresh_pair_tail(s, name, state, counts):
+def refresh_pair_tail(s, name, state, counts, sizes):
     """Redraw with the prior's own draw, whose distribution test_prior_recovery checks."""
 
     def move_one(s, state, r, which):
@@ -108,7 +114,7 @@ def refresh_pair_tail(s, name, state, counts):
         return PRIORS[name]().grow(s, state._replace(log_nu=state.log_nu[:, :r]), K)
 
     def log_masks(state):
-        return formulas.log_masks_of_sticks(state.log_nu, counts, SIZES)
+        return formulas.log_masks_of_sticks(state.log_nu, counts, sizes)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -117,26 +123,26 @@ def refresh_pair_tail(s, name, state, counts):
 @given(seed=SEEDS, K=COLUMNS, sigma=st.floats(0.5, 2.0), eta=st.floats(0.5, 2.0))
 def test_gaussian_process_update(seed, K, sigma, eta):
     rng = np.random.default_rng(seed)
-    state, counts = random_gp(rng, K), random_counts(rng, K)
+    state, (counts, sizes) = random_gp(rng, K), random_counts(rng, K)
     noise = (sigma, eta)
     got = GaussianProcess(sigma=sigma, eta=eta).update(
-        stream(seed, 0, 0, PRIOR), state, counts, SIZES
+        stream(seed, 0, 0, PRIOR), state, counts, sizes
     )
     s = stream(seed, 0, 0, PRIOR)
-    g = moves.update_gp_g(s, state.theta, state.log_nu, state.g, counts, SIZES, noise)
+    g = moves.update_gp_g(s, state.theta, state.log_nu, state.g, counts, sizes, noise)
     theta = moves.update_gp_theta(s, state.theta, state.log_nu, g, noise)
-    log_nu, g = moves.update_gp_sticks(s, theta, state.log_nu, g, counts, SIZES, noise)
+    log_nu, g = moves.update_gp_sticks(s, theta, state.log_nu, g, counts, sizes, noise)
     expected = moves.stretch_tail(
         s, GPState(log_nu, g, theta, state.h_sum), counts,
-        lambda x: moves.gp_target(x.theta, x.log_nu, x.g, counts, SIZES, noise), 0,
+        lambda x: moves.gp_target(x.theta, x.log_nu, x.g, counts, sizes, noise), 0,
     )  # fmt: skip
-    expected = refresh_gp_tail(s, expected, counts, noise)
+    expected = refresh_gp_tail(s, expected, counts, sizes, noise)
     np.testing.assert_allclose(got.theta, expected.theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, expected.log_nu, rtol=1e-8)
     np.testing.assert_allclose(got.g, expected.g, rtol=1e-8, atol=1e-9)
 
 
-def refresh_gp_tail(s, state, counts, noise):
+def refresh_gp_tail(s, state, counts, sizes, noise):
     """Redraw with the prior's own draw, whose distribution test_prior_recovery checks."""
 
     def move_one(s, state, r, which):
@@ -149,7 +155,7 @@ def refresh_gp_tail(s, state, counts, noise):
         return GaussianProcess(sigma=noise[0], eta=noise[1]).grow(s, head, state.log_nu.size)
 
     def log_masks(state):
-        return formulas.log_masks_of_gp(state.log_nu, state.g, counts, SIZES, *noise)
+        return formulas.log_masks_of_gp(state.log_nu, state.g, counts, sizes, *noise)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -158,15 +164,15 @@ def refresh_gp_tail(s, state, counts, noise):
 @given(seed=SEEDS, K=COLUMNS, sigma=st.floats(0.5, 2.0), eta=st.floats(0.5, 2.0))
 def test_gaussian_process_update_literal(seed, K, sigma, eta):
     rng = np.random.default_rng(seed)
-    state, counts = random_gp(rng, K), random_counts(rng, K)
+    state, (counts, sizes) = random_gp(rng, K), random_counts(rng, K)
     noise = (sigma, eta)
     got = GaussianProcess(sigma=sigma, eta=eta).update_literal(
-        stream(seed, 0, 0, PRIOR), state, counts, SIZES
+        stream(seed, 0, 0, PRIOR), state, counts, sizes
     )
     s = stream(seed, 0, 0, PRIOR)
-    g = moves.draw_gp_g_given_h(s, state.theta, state.log_nu, state.g, counts, SIZES, noise)
+    g = moves.draw_gp_g_given_h(s, state.theta, state.log_nu, state.g, counts, sizes, noise)
     theta = moves.update_gp_theta(s, state.theta, state.log_nu, g, noise)
-    log_nu = moves.update_gp_sticks_literal(s, theta, state.log_nu, g, counts, SIZES, noise)
+    log_nu = moves.update_gp_sticks_literal(s, theta, state.log_nu, g, counts, sizes, noise)
     np.testing.assert_allclose(got.g, g, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(got.theta, theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, log_nu, rtol=1e-8)
@@ -191,11 +197,11 @@ def test_log_density(seed, K):
     nothing = np.zeros((2, K))
     for name in PAIRED:
         state = random_pairs(name, rng, K)
-        expected = moves.pair_target(name, state.theta, state.log_nu, nothing, np.zeros(2))
+        expected = moves.pair_target(name, state.theta, state.log_nu, nothing, nothing)
         expected -= state.theta[:2].sum() + (math.log(2.0) if name == "copula" else 0.0)
         assert PRIORS[name]().log_density(state) == pytest.approx(expected, abs=1e-9)
     gp = random_gp(rng, K)
-    expected = moves.gp_target(gp.theta, gp.log_nu, gp.g, nothing, np.zeros(2), (1.0, 1.0))
+    expected = moves.gp_target(gp.theta, gp.log_nu, gp.g, nothing, nothing, (1.0, 1.0))
     assert GaussianProcess().log_density(gp) == pytest.approx(expected, abs=1e-9)
 
 

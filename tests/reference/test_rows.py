@@ -23,7 +23,7 @@ from dibpnmf.likelihoods.rows import (
 )
 from dibpnmf.model import Model
 from dibpnmf.priors import PRIORS
-from dibpnmf.random import LOADINGS, ROWS, START, exponential, stream, uniform
+from dibpnmf.random import ROW_LOADINGS, ROWS, START, exponential, stream, uniform
 
 from . import formulas
 from .problems import SMALL, opened, taken
@@ -96,7 +96,7 @@ def test_log_ratio(small, v):
                 log_density, small.Y, small.observed, small.A, small.X, small.epsilon, i, k, v
             )
             scale = np.abs(log_density(small.Y, np.full(small.Y.shape, small.epsilon))).sum()
-            got = log_ratio(small.kernel, entry, v)
+            got = log_ratio(small.kernel, entry.support, entry.m, entry.c, entry.level, v)
             assert got == pytest.approx(expected, rel=1e-8, abs=1e-10 * max(1.0, scale))
 
 
@@ -173,11 +173,11 @@ def test_update_loadings_literal(small, tau):
     got, V, out = small.A.copy(), np.where(small.A > 0.0, small.A, 1.0), np.empty((M, 3))
     update_loadings_literal(
         small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
-        list_entries(small.X), tau, np.uint64(SEED), 2, 3, LOADINGS, out,
+        list_entries(small.X), tau, np.uint64(SEED), 2, 3, ROW_LOADINGS, out,
     )  # fmt: skip
     expected, kept = small.A.copy(), V.copy()
     for i in range(M):
-        s = stream(SEED, 2, 3, LOADINGS, i)
+        s = stream(SEED, 2, 3, ROW_LOADINGS, i)
         for k in range(K):
             if expected[i, k] == 0.0:
                 kept[i, k] = exponential(s) / tau

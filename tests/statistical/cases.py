@@ -19,7 +19,7 @@ from dibpnmf.inference.gibbs import Info, Problem, State
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
-from dibpnmf.priors import PRIORS, Prior
+from dibpnmf.priors import PRIORS
 from dibpnmf.random import START, stream
 
 SHAPE = (3, 4)
@@ -167,4 +167,3 @@ def run_on_data(run: Run, y: np.ndarray, sweeps: int, thin: int = 1) -> Iterator
         run.step()
         if sweep % thin == thin - 1:
             yield run.snapshot()
-

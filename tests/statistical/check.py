@@ -86,7 +86,8 @@ def main() -> int:
     found = Path(dibpnmf.__file__).resolve().parent
     if arguments.source and found != arguments.source.resolve():
         parser.error(f"dibpnmf is {found}, not {arguments.source}")
-    return int(not all([run_check(spec) for spec in arguments.checks]))
+    results = [run_check(spec) for spec in arguments.checks]  # all of them, even after a failure
+    return int(not all(results))
 
 
 if __name__ == "__main__":

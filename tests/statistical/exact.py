@@ -111,8 +111,8 @@ def _integral(prior, likelihood, data, shape, K, m):
 def _held_rates(stack: ExitStack) -> None:
     """Replace the draws of τ, which the fixed problems hold."""
     for module in (gibbs, literal):
-        stack.enter_context(mock.patch.object(module, "draw_rate", lambda s, n, total: TAU))
-    stack.enter_context(mock.patch.object(gibbs, "draw_balance", lambda s, tau: 1.0))
+        stack.enter_context(mock.patch.object(module, "draw_rate", return_value=TAU))
+    stack.enter_context(mock.patch.object(gibbs, "draw_balance", return_value=1.0))
 
 
 def compare(problem: Problem, sweeps: int, m: int, seed: int, level: float, n: int) -> Outcome:

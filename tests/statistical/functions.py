@@ -38,7 +38,7 @@ def data_functions(model: Model, trace: Snapshot, cells: Any) -> Table:
 def loading_functions(trace: Snapshot) -> Table:
     """Functions of τ, masks and loadings."""
     table: Table = {}
-    counts = []
+    counts, level = [], []
     for t, side in enumerate((trace.A, trace.X)):
         on = side > 0.0
         tau = trace.tau[:, t]
@@ -47,7 +47,9 @@ def loading_functions(trace: Snapshot) -> Table:
         total = tau * side.sum(axis=(1, 2))
         table[f"log τ{t + 1}"] = np.log(tau)
         table[f"τΣv−n, side {t + 1}"] = total - n.sum(axis=1)
-        table[f"log τ·n, side {t + 1}"] = np.log(tau) * n.sum(axis=1)
+        # Bounded in τ: products of logarithms have tails too heavy for means of 64 chains.
+        level.append(-np.expm1(-tau) - 0.5)
+        table[f"F(τ)·n, side {t + 1}"] = level[t] * n.sum(axis=1)
         table[f"exp(−τv), side {t + 1}"] = np.where(
             on, np.exp(-tau[:, None, None] * side) - 0.5, 0.0
         ).mean(axis=(1, 2))
@@ -60,7 +62,7 @@ def loading_functions(trace: Snapshot) -> Table:
         ).mean(axis=1)
     table |= _by_column("n1·n2", (counts[0] * counts[1]).astype(float))
     table["columns in use"] = ((counts[0] > 0) & (counts[1] > 0)).sum(axis=1).astype(float)
-    table["log τ1·log τ2"] = np.log(trace.tau[:, 0]) * np.log(trace.tau[:, 1])
+    table["F(τ1)·F(τ2)"] = level[0] * level[1]
     return table
 
 

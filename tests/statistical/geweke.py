@@ -68,7 +68,9 @@ def successive_draws(case: Case, sweeps: int, seed: int, chain: int) -> Table:
     return all_functions(run.model, stack(snapshots), run.data.cells)
 
 
-def geweke(case: Case, sweeps: int, n_forward: int, seed: int, level: float, n_cases: int) -> Outcome:
+def geweke(
+    case: Case, sweeps: int, n_forward: int, seed: int, level: float, n_cases: int
+) -> Outcome:
     """Compare the two simulators at a family-wise level shared by ``n_cases`` cases.
 
     ``sweeps`` is the total over all chains.

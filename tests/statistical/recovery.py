@@ -116,9 +116,7 @@ def mask_scores(setting: Setting, trace: Snapshot, seed: int) -> dict[str, float
     scores = {}
     for t in range(2):
         ones = counts[t].sum(axis=1) / shape[t]
-        scores[f"ones in a row, side {t + 1}"] = _score(
-            ones, ones_in_a_row(setting.margins[t], K)
-        )
+        scores[f"ones in a row, side {t + 1}"] = _score(ones, ones_in_a_row(setting.margins[t], K))
     if setting.prior != "gaussian-process":
         for t in range(2):
             expected = columns_in_use(setting.margins[t], shape[t], K)

@@ -43,7 +43,9 @@ def test_learned_parameters(prior, scheme):
 
 def test_buffet_formula():
     """α H_n columns for n rows as the truncation grows: 7.20 for α = 2 and 20 rows."""
-    assert columns_in_use(2.0, 20, 40) == pytest.approx(2.0 * (1.0 / np.arange(1, 21)).sum(), abs=1e-4)
+    assert columns_in_use(2.0, 20, 40) == pytest.approx(
+        2.0 * (1.0 / np.arange(1, 21)).sum(), abs=1e-4
+    )
 
 
 BUFFETS = {

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from tests.reference import formulas
 
 from dibpnmf import random as streams
-from tests.reference import formulas
 
 settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=50)
 settings.load_profile("fixed")
@@ -58,8 +58,8 @@ def test_reopened_stream_drops_the_spare_half_block():
 
 def test_purposes_name_different_streams():
     purposes = (
-        streams.ROWS, streams.COLUMNS, streams.PRIOR, streams.LOADINGS, streams.LABELS,
-        streams.START, streams.EMBED, streams.GROWTH, streams.HIDDEN,
+        streams.ROWS, streams.COLUMNS, streams.PRIOR, streams.LABELS, streams.START,
+        streams.EMBED, streams.GROWTH, streams.ROW_LOADINGS, streams.COLUMN_LOADINGS,
     )  # fmt: skip
     firsts = {streams.uniform(streams.stream(0, 0, 0, purpose)) for purpose in purposes}
     assert len(firsts) == len(purposes)
@@ -104,9 +104,7 @@ def test_normal_below(bound):
 
 @pytest.mark.parametrize("shape", [0.003, 0.2, 1.0, 1.7, 40.0])
 def test_log_gamma_draw(shape):
-    assert_distribution(
-        lambda s: streams.log_gamma_draw(s, shape), stats.loggamma(shape).cdf
-    )
+    assert_distribution(lambda s: streams.log_gamma_draw(s, shape), stats.loggamma(shape).cdf)
 
 
 def test_gamma_has_its_rate():

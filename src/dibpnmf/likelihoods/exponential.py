@@ -9,7 +9,7 @@ import numpy as np
 
 from dibpnmf._compile import kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood
-from dibpnmf.likelihoods.grid_proposal import draw_from_grid
+from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
 from dibpnmf.likelihoods.rows import (
     BASE,
     HIT_BASE,
@@ -96,14 +96,14 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
     # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
-    # nothing. The proposal's mass for "on" is below 1.01·odds·exp(gain): see grid_proposal.
+    # nothing; grid_proposal bounds the mass of "on" by them.
     gain = 0.0
     for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
         j = row.hit[p]
         t = row.y[j] / row.mean[row.cell[j]]
         if t > 1.0:
             gain += t - 1.0 - math.log(t)
-    return math.log(u) > log_odds + gain + 0.01
+    return math.log(u) > log_odds + gain + LOG_SLACK
 
 
 @kernel
@@ -153,8 +153,8 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
 
 
 @implements_log_ratio(ExponentialKernel)
-def _log_ratio(lik, entry, v):  # type: ignore[no-untyped-def]
-    return support_log_likelihood(entry.support, entry.m, entry.c, v) - entry.level
+def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
+    return support_log_likelihood(support, m, c, v) - level
 
 
 @implements_draw_entry(ExponentialKernel)

@@ -8,17 +8,21 @@ The target for one entry, with everything else fixed, is Eq. (18):
 1. Evaluate f on a coarse grid of u = log v, refined around its maximum.
 2. Interpolate: f̂ is linear between nodes, with slope 1 to the left (the exact limit of f) and
    a falling line to the right. Its integral W and its quantiles are in closed form.
-3. Propose "on" with probability W/(1+W), and then u from exp f̂.
-4. Accept by Metropolis-Hastings: the log ratio is (f − f̂) at the proposal less (f − f̂) at
-   the present state, each zero for "off".
+3. Propose "on" with probability (1+δ)W/(1+(1+δ)W), and then u from the density exp f̂ + κ exp g,
+   κ = δW, where g(u) = log τ + u − τ eᵘ is the prior of log v. The prior's small share bounds
+   the ratio of target to proposal: without it a loading that finds itself in a tail, where
+   f̂ lies far below f, would be stuck there.
+4. Accept by Metropolis-Hastings: the log ratio is f − log(exp f̂ + κ exp g) at the proposal
+   less the same at the present state, each zero for "off".
 
 The grid depends on b, x, y, π and τ only, never on the present (z, v): the proposal is
 independent of it, and step 4 makes the move exact however coarse the grid.
 
 A bound used for skipping: where log p(y | b + v x) − log p(y | b) <= gain for every v, each
-node lies on or below g(u) + logit π + gain, with g(u) = log τ + u − τ eᵘ concave and of integral
-1. Linear interpolation of g stays below g, and so does a line of slope 1 to the left; the
-right-hand tail starts at τ v >= 8, where it adds less than 0.003. So W <= 1.01 · odds · e^gain.
+node lies on or below g(u) + logit π + gain, with g concave and exp g of integral 1. Linear
+interpolation of g stays below g, and so does a line of slope 1 to the left; the right-hand tail
+starts at τ v >= 8, where it adds less than 0.003. So the mass of "on" is at most
+1.003 (1+δ) · odds · e^gain (`LOG_SLACK` is the log of the constant, rounded up).
 """
 
 from __future__ import annotations
@@ -31,8 +35,13 @@ from dibpnmf.random import Stream, exponential, uniform
 
 _STEP = math.log(16.0)
 _COARSE = 5  # τ v from 2⁻¹³ to 8, each sixteen times the one before
-_NEGLIGIBLE = -30.0  # log odds below which a peak is not worth refining
-_FINE = (-2.8, -1.6, -0.6, 0.6, 1.6, 2.8)  # extra nodes, in standard deviations from the peak
+_NEGLIGIBLE = -10.0  # log odds below which a peak is not worth refining
+_REFINEMENTS = 4
+DEFENCE = 0.05  # δ, the prior's share of the proposal
+LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
+# Nodes around a peak, in standard deviations: to find it, and then to follow it.
+_BRACKET = (-1.2, 0.0, 1.2)
+_FINE = (-2.4, -0.6, 0.6, 2.4)
 
 
 @kernel
@@ -52,18 +61,19 @@ def _insert(grid: Floats, n: int, u: float, f: float) -> int:
 
 
 @kernel
-def _evaluate(lik, entry: Entry, constant: float, tau: float, u: float) -> float:  # type: ignore[no-untyped-def]
+def _evaluate(lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u):  # type: ignore[no-untyped-def]
     """Return f(u); ``constant`` = logit π + log τ."""
     v = math.exp(u)
-    return constant + u - tau * v + log_ratio(lik, entry, v)
+    return constant + u - tau * v + log_ratio(lik, support, m, c, level, v)
 
 
 @kernel
 def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     """Fit a parabola to the highest node and its neighbours.
 
-    Returns its vertex, height and curvature, and how far the true peak may lie above it: the
-    error of a parabola is of the order of curvature times squared distance.
+    Returns its vertex and height, the standard deviation of the normal density it stands for,
+    and how far the true peak may lie above it: the error of a parabola is of the order of
+    curvature times squared distance.
     """
     best = 0
     for j in range(1, n):
@@ -76,44 +86,54 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     right = (f2 - f1) / (x2 - x1)
     curvature = 2.0 * (right - left) / (x2 - x0)
     if not curvature < -1e-8:
-        return x1, f1, -1.0, 0.5 * (x2 - x0)
+        return x1, f1, 0.25 * (x2 - x0), 0.5 * (x2 - x0)
     slope = (left * (x2 - x1) + right * (x1 - x0)) / (x2 - x0)
     step = -slope / curvature
-    margin = 0.1
-    step = max(step, -(1.0 - margin) * (x1 - x0))
-    step = min(step, (1.0 - margin) * (x2 - x1))
+    step = max(step, -0.9 * (x1 - x0))
+    step = min(step, 0.9 * (x2 - x1))
     height = f1 + step * (slope + 0.5 * curvature * step)
-    return x1 + step, height, curvature, -0.05 * curvature * (x2 - x0) ** 2
+    deviation = min(1.0 / math.sqrt(-curvature), 0.25 * (x2 - x0), 0.8)
+    return x1 + step, height, deviation, -0.05 * curvature * (x2 - x0) ** 2
+
+
+@kernel
+def _add(  # type: ignore[no-untyped-def]
+    lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float,
+    grid: Floats, n: int, u: float,
+) -> int:  # fmt: skip
+    """Evaluate f at u and insert the node."""
+    return _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
 
 
 @kernel
 def build_grid(lik, entry: Entry, log_odds: float, tau: float) -> int:  # type: ignore[no-untyped-def]
     """Fill ``entry.grid`` with nodes in order of u, fine where f is high; return their number."""
-    grid = entry.grid
+    grid, support = entry.grid, entry.support
+    m, c, level = entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
-    top = math.log(8.0) - math.log(tau)
-    n = _COARSE
-    for j in range(n):
-        grid[0, j] = top - _STEP * (n - 1 - j)
-        grid[1, j] = _evaluate(lik, entry, constant, tau, grid[0, j])
+    n = 0
+    for j in range(_COARSE):
+        u = math.log(8.0 / tau) - _STEP * (_COARSE - 1 - j)
+        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
     # The maximum must lie inside.
-    while grid[1, 0] > grid[1, 1] and n < MAX_NODES // 2:
+    while grid[1, 0] > grid[1, 1] and n < MAX_NODES // 3:
         u = grid[0, 0] - _STEP
-        n = _insert(grid, n, u, _evaluate(lik, entry, constant, tau, u))
-    while grid[1, n - 1] > grid[1, n - 2] and n < MAX_NODES - 16:
+        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
+    while grid[1, n - 1] > grid[1, n - 2] and n < MAX_NODES // 2:
         u = grid[0, n - 1] + _STEP
-        n = _insert(grid, n, u, _evaluate(lik, entry, constant, tau, u))
-    for _ in range(5):
-        u, height, curvature, doubt = _peak(grid, n)
+        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
+    for _ in range(_REFINEMENTS):
+        u, height, deviation, doubt = _peak(grid, n)
         if height + doubt < _NEGLIGIBLE:
             return n
         if doubt < 0.5:
             break
-        n = _insert(grid, n, u, _evaluate(lik, entry, constant, tau, u))
-    deviation = min(1.0 / math.sqrt(-curvature), 0.8)
+        for step in _BRACKET:
+            node = u + step * deviation
+            n = _add(lik, support, m, c, level, constant, tau, grid, n, node)
+    u, _height, deviation, _doubt = _peak(grid, n)
     for step in _FINE:
-        node = u + step * deviation
-        n = _insert(grid, n, node, _evaluate(lik, entry, constant, tau, node))
+        n = _add(lik, support, m, c, level, constant, tau, grid, n, u + step * deviation)
     return n
 
 
@@ -184,6 +204,15 @@ def draw_node(grid: Floats, n: int, highest: float, total: float, s: Stream) -> 
 
 
 @kernel
+def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u: float) -> float:
+    """Return log(exp f̂(u) + κ exp g(u)), the density that proposals of "on" come from."""
+    f = interpolate(grid, n, u)
+    g = log_defence + math.log(tau) + u - tau * math.exp(u)
+    high, low = max(f, g), min(f, g)
+    return high + math.log1p(math.exp(low - high))
+
+
+@kernel
 def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: float, s: Stream):  # type: ignore[no-untyped-def]
     """Move (z, v) of one entry, given as a = z·v, by steps 1-4.
 
@@ -200,22 +229,30 @@ def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: 
         highest = max(highest, grid[1, j])
     if a == 0.0:
         span = grid[0, n - 1] - grid[0, 0] + 2.0
-        if math.log(u) > highest + math.log(span):
+        if math.log(u) > highest + math.log(span * (1.0 + DEFENCE)):
             return 0.0, True
     total = grid_mass(grid, n, highest)
-    switch_on = logit_u < highest + math.log(total)
+    log_mass = highest + math.log(total)
+    switch_on = logit_u < log_mass + math.log1p(DEFENCE)
     if a == 0.0 and not switch_on:
         return 0.0, True
+    log_defence = log_mass + math.log(DEFENCE)
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
     new = 0.0
     log_accept = 0.0
     if switch_on:
-        x = draw_node(grid, n, highest, total, s)
+        if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
+            x = math.log(exponential(s) / tau)
+        else:
+            x = draw_node(grid, n, highest, total, s)
         new = max(math.exp(x), 1e-300)
-        log_accept += _evaluate(lik, entry, constant, tau, x) - interpolate(grid, n, x)
+        log_accept += _evaluate(lik, support, m, c, level, constant, tau, x)
+        log_accept -= proposal_log_density(grid, n, tau, log_defence, x)
     if a > 0.0:
         x = math.log(a)
-        log_accept -= _evaluate(lik, entry, constant, tau, x) - interpolate(grid, n, x)
+        log_accept -= _evaluate(lik, support, m, c, level, constant, tau, x)
+        log_accept += proposal_log_density(grid, n, tau, log_defence, x)
     if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
         return new, True
     return a, False

@@ -56,8 +56,8 @@ class Row(NamedTuple):
 class Entry(NamedTuple):
     """One entry taken out of its row: what its conditional depends on.
 
-    Few and contiguous, because the innermost functions take it: five lines of ``support``,
-    named by the constants below.
+    Five lines of ``support``, named by the constants below. The innermost functions take its
+    fields one by one: passing the whole tuple would count references at every call.
     """
 
     support: Floats
@@ -85,7 +85,10 @@ _stays_off = _hook(
 _take_entry = _hook(
     "take_entry", "Take entry k out as an Entry: (lik, row, complete, A, X, lists, i, k)."
 )
-_log_ratio = _hook("log_ratio", "log p(y | b + v x) − log p(y | b) of an entry: (lik, entry, v).")
+_log_ratio = _hook(
+    "log_ratio",
+    "log p(y | b + v x) − log p(y | b): (lik, support, m, c, level, v), an Entry's fields and v.",
+)
 _draw_entry = _hook(
     "draw_entry",
     "Joint draw of (z, v), as (z·v, whether accepted): (lik, entry, a, log_odds, tau, u, s).",
@@ -285,7 +288,9 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
         for k in range(K):
             entry = take_entry(lik, row, complete, A, X, lists, i, k)
             u = uniform(s)
-            log_on = log_odds[k] + log_ratio(lik, entry, V[i, k])
+            log_on = log_odds[k] + log_ratio(
+                lik, entry.support, entry.m, entry.c, entry.level, V[i, k]
+            )
             new = V[i, k] if math.log(u) - math.log1p(-u) < log_on else 0.0
             if new != A[i, k]:
                 A[i, k] = new
@@ -293,27 +298,33 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
 
 
 @kernel
+def _loading_log_density(lik, support: Floats, m: int, c: int, level: float, tau: float, x: float):  # type: ignore[no-untyped-def]
+    """Log density of x = log v given z = 1, Eq. (21) with the Jacobian."""
+    v = math.exp(x)
+    return x - tau * v + log_ratio(lik, support, m, c, level, v)
+
+
+@kernel
 def slice_loading(lik, entry: Entry, v: float, tau: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
     """Move v by slice sampling in log v from τ e^{−τv} Π p(y | b + v x), Eq. (21)."""
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
     x = math.log(v)
-    level = x - tau * v + log_ratio(lik, entry, v) - exponential(s)
+    height = _loading_log_density(lik, support, m, c, level, tau, x) - exponential(s)
     left = x - uniform(s)
     right = left + 1.0
     for _ in range(100):
-        v = math.exp(left)
-        if left - tau * v + log_ratio(lik, entry, v) <= level:
+        if _loading_log_density(lik, support, m, c, level, tau, left) <= height:
             break
         left -= 1.0
     for _ in range(100):
-        v = math.exp(right)
-        if right - tau * v + log_ratio(lik, entry, v) <= level:
+        if _loading_log_density(lik, support, m, c, level, tau, right) <= height:
             break
         right += 1.0
     while True:
         trial = left + uniform(s) * (right - left)
-        v = math.exp(trial)
-        if trial - tau * v + log_ratio(lik, entry, v) > level or right - left < 1e-13:
-            return v
+        inside = _loading_log_density(lik, support, m, c, level, tau, trial) > height
+        if inside or right - left < 1e-13:
+            return math.exp(trial)
         if trial < x:
             left = trial
         else:
