@@ -146,7 +146,7 @@ MUTANTS = [
     Mutant(
         "τ over entries that are on (literal)",
         "inference/literal.py",
-        "draw_rate(s, float(kept.size), float(kept.sum()))",
+        "draw_rate(s, float(kept[t].size), float(kept[t].sum()))",
         "draw_rate(s, float((state.loadings[t] > 0.0).sum()), float(state.loadings[t].sum()))",
         (geweke(BB_LITERAL), "recovery:bivariate-beta:literal:6400"),
     ),
@@ -259,8 +259,8 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "return math.log(u) > log_odds + gain + 0.01",
-        "return math.log(u) > log_odds + 0.01",
+        "return math.log(u) > log_odds + gain + LOG_SLACK",
+        "return math.log(u) > log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
     ),
     Mutant(

@@ -39,9 +39,14 @@ _NEGLIGIBLE = -10.0  # log odds below which a peak is not worth refining
 _REFINEMENTS = 4
 DEFENCE = 0.05  # δ, the prior's share of the proposal
 LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
+# Distances from a peak, in standard deviations, at which it is followed until it has fallen.
+_FINE = (0.6, 1.4, 2.4, 3.8, 6.0, 10.0)
+_FOLLOWED = 4.5
+DEFENCE = 0.05  # δ, the prior's share of the proposal
+LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
 # Nodes around a peak, in standard deviations: to find it, and then to follow it.
 _BRACKET = (-1.2, 0.0, 1.2)
-_FINE = (-2.4, -0.6, 0.6, 2.4)
+_FINE = (0.6, 1.4, 2.4, 3.8, 6.0, 10.0)
 
 
 @kernel
@@ -72,8 +77,8 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     """Fit a parabola to the highest node and its neighbours.
 
     Returns its vertex and height, the standard deviation of the normal density it stands for,
-    and how far the true peak may lie above it: the error of a parabola is of the order of
-    curvature times squared distance.
+    the distance between the neighbours, and how far the true peak may lie above it: the error
+    of a parabola is of the order of curvature times squared distance.
     """
     best = 0
     for j in range(1, n):
@@ -86,14 +91,14 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     right = (f2 - f1) / (x2 - x1)
     curvature = 2.0 * (right - left) / (x2 - x0)
     if not curvature < -1e-8:
-        return x1, f1, 0.25 * (x2 - x0), 0.5 * (x2 - x0)
+        return x1, f1, 0.8, x2 - x0, 0.5 * (x2 - x0)
     slope = (left * (x2 - x1) + right * (x1 - x0)) / (x2 - x0)
     step = -slope / curvature
     step = max(step, -0.9 * (x1 - x0))
     step = min(step, 0.9 * (x2 - x1))
     height = f1 + step * (slope + 0.5 * curvature * step)
-    deviation = min(1.0 / math.sqrt(-curvature), 0.25 * (x2 - x0), 0.8)
-    return x1 + step, height, deviation, -0.05 * curvature * (x2 - x0) ** 2
+    deviation = min(1.0 / math.sqrt(-curvature), 0.8)
+    return x1 + step, height, deviation, x2 - x0, -0.05 * curvature * (x2 - x0) ** 2
 
 
 @kernel
@@ -123,17 +128,22 @@ def build_grid(lik, entry: Entry, log_odds: float, tau: float) -> int:  # type: 
         u = grid[0, n - 1] + _STEP
         n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
     for _ in range(_REFINEMENTS):
-        u, height, deviation, doubt = _peak(grid, n)
+        u, height, deviation, width, doubt = _peak(grid, n)
         if height + doubt < _NEGLIGIBLE:
             return n
         if doubt < 0.5:
             break
-        for step in _BRACKET:
-            node = u + step * deviation
+        for side in (-1.0, 0.0, 1.0):
+            node = u + side * min(1.2 * deviation, 0.3 * width)
             n = _add(lik, support, m, c, level, constant, tau, grid, n, node)
-    u, _height, deviation, _doubt = _peak(grid, n)
-    for step in _FINE:
-        n = _add(lik, support, m, c, level, constant, tau, grid, n, u + step * deviation)
+    u, height, deviation, _width, _doubt = _peak(grid, n)
+    for side in (-1.0, 1.0):
+        for distance in _FINE:
+            node = u + side * distance * deviation
+            f = _evaluate(lik, support, m, c, level, constant, tau, node)
+            n = _insert(grid, n, node, f)
+            if f < height - _FOLLOWED:
+                break
     return n
 
 
