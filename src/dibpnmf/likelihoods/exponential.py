@@ -12,6 +12,7 @@ from dibpnmf.likelihoods.base import Floats, Likelihood
 from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
 from dibpnmf.likelihoods.rows import (
     BASE,
+    BLOCK,
     HIT_BASE,
     HIT_LOAD,
     HIT_VALUE,
@@ -26,9 +27,9 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
+    padded,
 )
 
-_CHUNK = 32
 _SMALL, _LARGE = 1e-150, 1e150
 # Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20
@@ -41,11 +42,11 @@ class ExponentialKernel(NamedTuple):
 
 
 @reassociated
-def _product(lines: Floats, base: int, load: int, v: float, start, stop) -> float:  # type: ignore[no-untyped-def]
+def _product(lines: Floats, base: int, load: int, v: float, start, n) -> float:  # type: ignore[no-untyped-def]
     # Unsigned bounds: signed ones could count from the end and keep the loop out of lanes.
     p = 1.0
-    for j in range(start, stop):
-        p *= lines[base, j] + v * lines[load, j]
+    for j in range(n):
+        p *= lines[base, start + j] + v * lines[load, start + j]
     return p
 
 
@@ -58,16 +59,18 @@ def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
     """
     total = 0.0
     product = 1.0
-    for start in range(0, m, _CHUNK):
-        stop = min(start + _CHUNK, m)
-        p = _product(lines, base, load, v, np.uint64(start), np.uint64(stop))
+    for start in range(0, m, BLOCK):
+        if start + BLOCK <= m:  # a constant length, so that the compiler unrolls it
+            p = _product(lines, base, load, v, np.uint64(start), np.uint64(BLOCK))
+        else:
+            p = _product(lines, base, load, v, np.uint64(start), np.uint64(m - start))
         if _SMALL < p < _LARGE:
             product *= p
             if not _SMALL < product < _LARGE:
                 total += math.log(product)
                 product = 1.0
         else:
-            for j in range(start, stop):
+            for j in range(start, min(start + BLOCK, m)):
                 total += math.log(lines[base, j] + v * lines[load, j])
     return total + math.log(product)
 
@@ -83,8 +86,8 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
 
 @kernel
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
-    """Log likelihood of a support at loading v, Eq. (19)."""
-    return -sum_log(lines, BASE, LOAD, v, m) - sum_ratio(lines, v, c)
+    """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
+    return -sum_log(lines, BASE, LOAD, v, padded(m)) - sum_ratio(lines, v, c)
 
 
 @implements_open_row(ExponentialKernel)
@@ -149,6 +152,9 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         for j in range(m):
             lines[BASE, j] = lines[HIT_BASE, j]
             lines[LOAD, j] = lines[HIT_LOAD, j]
+    for j in range(m, padded(m)):  # log 1 = 0
+        lines[BASE, j] = 1.0
+        lines[LOAD, j] = 0.0
     return Entry(lines, row.grid, m, c, support_log_likelihood(lines, m, c, 0.0))
 
 

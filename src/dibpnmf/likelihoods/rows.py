@@ -111,6 +111,13 @@ row_log_likelihood, implements_row_log_likelihood = (
 )
 
 MAX_NODES = 64
+BLOCK = 32  # cells that are multiplied together at once
+
+
+@kernel
+def padded(m: int) -> int:
+    """Round up to whole blocks: a partial one would run cell by cell."""
+    return (m + BLOCK - 1) // BLOCK * BLOCK
 
 
 @kernel
@@ -158,7 +165,7 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     return Row(
         np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
         np.empty(K + 1, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
-        np.zeros(1, np.int64), np.empty((5, local)), np.empty((2, MAX_NODES)),
+        np.zeros(1, np.int64), np.empty((5, padded(local))), np.empty((2, MAX_NODES)),
     )  # fmt: skip
 
 
