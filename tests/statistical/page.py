@@ -184,7 +184,7 @@ def write(results: Results, docs: Path, command: str) -> None:
         parts.append(f"![Ranks under the {prior} prior](validation/calibration-{prior}.png)\n\n")
     parts += [
         "## Broken on purpose\n\n",
-        "Number in brackets: the largest |t| that gave the mutant away, its limit about 5.6.\n\n",
+        "Number in brackets: the largest |t| that gave the mutant away, its limit about 5.7.\n\n",
         mutant_table(results),
         "\n",
     ]

@@ -9,7 +9,7 @@ from .cases import CASES, Run, run_on_data
 from .errors import FAST_LEVEL, N_BATCHES, chain_error, t_threshold
 
 WARMUP = 200
-SWEEPS = 4_800
+SWEEPS = 3_200
 ROW_ORDER = np.array([2, 0, 1])
 COLUMN_ORDER = np.array([3, 1, 0, 2])
 

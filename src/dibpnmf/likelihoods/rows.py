@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dibpnmf._borrow import borrow
 from dibpnmf._compile import kernel
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.observations import Cells
@@ -170,6 +171,38 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
 
 
 @kernel
+def borrow_row(row: Row) -> Row:
+    """Same memory without reference counts; ``row`` must outlive it (see `_borrow`)."""
+    return Row(
+        borrow(row.mean), borrow(row.y), borrow(row.column), borrow(row.cell),
+        borrow(row.hit_ptr), borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
+        borrow(row.support), borrow(row.grid),
+    )  # fmt: skip
+
+
+@kernel
+def keep(s: Stream, row: Row) -> None:
+    """Be used after the loops that borrow from ``s`` and ``row``, so that these live so long."""
+    s[0] = np.uint64(0)
+    row.stored[0] = 0
+
+
+@kernel
+def borrow_lists(lists: Lists) -> Lists:
+    """Same memory without reference counts."""
+    return Lists(
+        borrow(lists.column_ptr), borrow(lists.column_rows), borrow(lists.column_values),
+        borrow(lists.row_ptr), borrow(lists.row_columns), borrow(lists.row_values),
+    )  # fmt: skip
+
+
+@kernel
+def borrow_cells(cells: Cells) -> Cells:
+    """Same memory without reference counts."""
+    return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values))
+
+
+@kernel
 def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -> None:
     """Load the stored cells of row i and sort what reaches them by column."""
     start, stop = cells.indptr[i], cells.indptr[i + 1]
@@ -250,14 +283,17 @@ def update_rows(  # type: ignore[no-untyped-def]
 
     ``out[i]`` receives the row's log likelihood, its moves proposed and those accepted.
     """
-    s = new_stream()
-    row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_stream = new_stream()
+    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    s, row = borrow(own_stream), borrow_row(own_row)
+    cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, i)
         proposed, accepted = update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
         out[i, 2] = accepted
+    keep(own_stream, own_row)
 
 
 @kernel
@@ -270,14 +306,17 @@ def embed_rows(  # type: ignore[no-untyped-def]
     Every row reads the same streams, so that its draws depend on its own cells only and not on
     its place among the rows.
     """
-    s = new_stream()
-    row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_stream = new_stream()
+    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    s, row = borrow(own_stream), borrow_row(own_row)
+    cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         for sweep in range(n_warmup + draws.shape[0]):
             open_stream(s, seed, 0, sweep, purpose, 0)
             update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
             if sweep >= n_warmup:
                 draws[sweep - n_warmup, i] = A[i]
+    keep(own_stream, own_row)
 
 
 @kernel
@@ -287,8 +326,10 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
 ) -> None:  # fmt: skip
     """Draw z given the v that is kept while z = 0, the paper's update of Z, Eq. (20)."""
     K = X.shape[1]
-    s = new_stream()
-    row = new_row(cells, complete, lists, X.shape[0], K)
+    own_stream = new_stream()
+    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    s, row = borrow(own_stream), borrow_row(own_row)
+    cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, i)
         open_row(lik, row, cells, complete, A, X, lists, i)
@@ -302,6 +343,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
             if new != A[i, k]:
                 A[i, k] = new
                 put_entry(lik, row, entry, complete, lists, k, new)
+    keep(own_stream, own_row)
 
 
 @kernel
@@ -345,8 +387,10 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
 ) -> None:  # fmt: skip
     """Draw v given z for every entry, on or off, the paper's update of V, Eq. (21)."""
     K = X.shape[1]
-    s = new_stream()
-    row = new_row(cells, complete, lists, X.shape[0], K)
+    own_stream = new_stream()
+    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    s, row = borrow(own_stream), borrow_row(own_row)
+    cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, i)
         open_row(lik, row, cells, complete, A, X, lists, i)
@@ -359,3 +403,4 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
                 A[i, k] = V[i, k]
                 put_entry(lik, row, entry, complete, lists, k, A[i, k])
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
+    keep(own_stream, own_row)
