@@ -13,10 +13,11 @@ from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.grid_proposal import (
-    build_grid,
+    coarse_grid,
     draw_node,
     grid_mass,
     interpolate,
+    refine_grid,
 )
 from dibpnmf.likelihoods.rows import list_entries, stays_off, update_rows
 from dibpnmf.observations import Observations
@@ -33,7 +34,10 @@ P_VALUE = 1e-6
 
 def gridded(small: Small, i: int, k: int, log_odds: float, tau: float):
     entry, row, _ = taken(small, i, k)
-    n = build_grid(small.kernel, entry, log_odds, tau) if entry.m else 0
+    n = 0
+    if entry.m:
+        n, ceiling = coarse_grid(small.kernel, entry, log_odds, tau)
+        n = refine_grid(small.kernel, entry, log_odds, tau, n, ceiling)
     return entry.grid, n, row
 
 

@@ -121,7 +121,7 @@ def geweke_figure(results: Results, path: Path) -> None:
     """Ordered statistics of each case against the quantiles of their distribution."""
     rows = _rows(results, "geweke")
     columns = 4
-    height = -(-len(rows) // columns)
+    height = max(1, -(-len(rows) // columns))
     figure, axes = plt.subplots(
         height, columns, figsize=(12, 2.6 * height), sharex=True, sharey=True, squeeze=False
     )

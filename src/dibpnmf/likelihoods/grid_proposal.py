@@ -5,7 +5,9 @@ The target for one entry, with everything else fixed, is Eq. (18):
     p(z=0) ∝ 1,    p(z=1, log v = u) ∝ exp f(u),
     f(u) = logit π + log τ + u − τ eᵘ + log p(y | b + eᵘ x) − log p(y | b).
 
-1. Evaluate f on a coarse grid of u = log v, refined around its maximum.
+1. Evaluate f on a coarse grid of u = log v, refined around its maximum. A ceiling well above
+   the peak that the coarse nodes suggest cuts f̂ off, so that an entry that is off and whose
+   uniform number exceeds what the ceiling allows can stay off without refinement.
 2. Interpolate: f̂ is linear between nodes, with slope 1 to the left (the exact limit of f) and
    a falling line to the right. Its integral W and its quantiles are in closed form.
 3. Propose "on" with probability (1+δ)W/(1+(1+δ)W), and then u from the density exp f̂ + κ exp g,
@@ -102,31 +104,36 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _add(  # type: ignore[no-untyped-def]
-    lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float,
-    grid: Floats, n: int, u: float,
-) -> int:  # fmt: skip
-    """Evaluate f at u and insert the node."""
-    return _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
+def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore[no-untyped-def]
+    """Fill ``entry.grid`` with coarse nodes in order of u; return their number and a ceiling.
 
-
-@kernel
-def build_grid(lik, entry: Entry, log_odds: float, tau: float) -> int:  # type: ignore[no-untyped-def]
-    """Fill ``entry.grid`` with nodes in order of u, fine where f is high; return their number."""
+    The ceiling is where f̂ will be cut off: well above where the peak is expected.
+    """
     grid, support = entry.grid, entry.support
     m, c, level = entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
     n = 0
     for j in range(_COARSE):
         u = math.log(8.0 / tau) - _STEP * (_COARSE - 1 - j)
-        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
+        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
     # The maximum must lie inside.
     while grid[1, 0] > grid[1, 1] and n < MAX_NODES // 3:
         u = grid[0, 0] - _STEP
-        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
+        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
     while grid[1, n - 1] > grid[1, n - 2] and n < MAX_NODES // 2:
         u = grid[0, n - 1] + _STEP
-        n = _add(lik, support, m, c, level, constant, tau, grid, n, u)
+        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
+    _u, height, _deviation, _width, doubt = _peak(grid, n)
+    return n, height + 2.0 * doubt + 0.5
+
+
+@kernel
+def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling: float) -> int:  # type: ignore[no-untyped-def]
+    """Add nodes where f is high, cut off at the ceiling; return the number of all nodes."""
+    grid, support = entry.grid, entry.support
+    m, c, level = entry.m, entry.c, entry.level
+    constant = log_odds + math.log(tau)
+    low, high = grid[0, 0], grid[0, n - 1]
     for _ in range(_REFINEMENTS):
         u, height, deviation, width, doubt = _peak(grid, n)
         if height + doubt < _NEGLIGIBLE:
@@ -135,13 +142,16 @@ def build_grid(lik, entry: Entry, log_odds: float, tau: float) -> int:  # type: 
             break
         for side in (-1.0, 0.0, 1.0):
             node = u + side * min(1.2 * deviation, 0.3 * width)
-            n = _add(lik, support, m, c, level, constant, tau, grid, n, node)
+            f = _evaluate(lik, support, m, c, level, constant, tau, node)
+            n = _insert(grid, n, node, min(f, ceiling))
     u, height, deviation, _width, _doubt = _peak(grid, n)
     for side in (-1.0, 1.0):
         for distance in _FINE:
             node = u + side * distance * deviation
+            if not low < node < high:
+                break
             f = _evaluate(lik, support, m, c, level, constant, tau, node)
-            n = _insert(grid, n, node, f)
+            n = _insert(grid, n, node, min(f, ceiling))
             if f < height - _FOLLOWED:
                 break
     return n
@@ -233,14 +243,16 @@ def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: 
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
         return (exponential(s) / tau if logit_u < log_odds else 0.0), True
     grid = entry.grid
-    n = build_grid(lik, entry, log_odds, tau)
+    n, ceiling = coarse_grid(lik, entry, log_odds, tau)
+    if a == 0.0:
+        # Between the outer nodes f̂ stays below the ceiling, and each tail adds at most its height.
+        span = grid[0, n - 1] - grid[0, 0] + 2.0
+        if math.log(u) > ceiling + math.log(span * (1.0 + DEFENCE)):
+            return 0.0, True
+    n = refine_grid(lik, entry, log_odds, tau, n, ceiling)
     highest = grid[1, 0]
     for j in range(1, n):
         highest = max(highest, grid[1, j])
-    if a == 0.0:
-        span = grid[0, n - 1] - grid[0, 0] + 2.0
-        if math.log(u) > highest + math.log(span * (1.0 + DEFENCE)):
-            return 0.0, True
     total = grid_mass(grid, n, highest)
     log_mass = highest + math.log(total)
     switch_on = logit_u < log_mass + math.log1p(DEFENCE)

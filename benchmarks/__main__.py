@@ -1,0 +1,46 @@
+"""Run the benchmarks: a table on the terminal and results.json beside this file.
+
+Every figure is a ratio of things run in turn in one process; none is a wall-clock time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+from benchmarks import cora, mixing, row_kernel
+from benchmarks.measure import Row
+
+_SUITES = {"row_kernel": row_kernel.run, "cora": cora.run, "mixing": mixing.run}
+
+
+def main(names: list[str]) -> None:
+    results: dict[str, list[dict]] = {}
+    print(f"{'ratio':>9}  {'10%-90%':>15}  {'to reach':>8}  what / compared with")
+    for name in names or list(_SUITES):
+        if name == "cora" and not os.environ.get("DIBPNMF_DATA"):
+            print("cora skipped: set DIBPNMF_DATA to a folder with cora.tgz", file=sys.stderr)
+            continue
+        rows = _SUITES[name]()
+        for line in rows:
+            _show(line)
+        results[name] = [line._asdict() for line in rows]
+    path = Path(__file__).parent / "results.json"
+    temporary = path.with_suffix(".part")
+    temporary.write_text(json.dumps(results, indent=1))
+    temporary.replace(path)
+    print(f"\nwritten to {path}")
+
+
+def _show(line: Row) -> None:
+    mark = "" if line.reached else "  (not reached)"
+    spread = f"{line.low:.2f}-{line.high:.2f}"
+    print(
+        f"{line.ratio:9.2f}  {spread:>15}  {line.bar:>8}  {line.what} / {line.compared_with}{mark}"
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
