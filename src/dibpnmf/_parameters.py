@@ -57,4 +57,5 @@ def starts_of(init: str | list[str]) -> list[str]:
     names = list(init) if isinstance(init, (list, tuple)) else [init]
     if not names:
         raise ValueError(f"init must name at least one of {', '.join(STARTS)}; got {init!r}.")
-    return names
+    # Chains that start apart and meet are better evidence than chains that start alike.
+    return [kind for name in names for kind in (("nmf", "prior") if name == "auto" else (name,))]

@@ -77,9 +77,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Sweeps per draw.
     n_chains : int, default=4
         Independent chains, each from its own start.
-    init : {"auto", "nmf", "prior"} or a list of them, default="auto"
-        Start of a chain: a quick factorization cut to masks, or a draw from the prior. A list
-        is dealt to the chains in turn. "auto" is "nmf", from another random point each chain.
+    init : "auto", {"nmf", "prior"} or a list of these, default="auto"
+        Start of a chain: a quick factorization cut to masks (from another random point each
+        chain), or a draw from the prior. A list is dealt to the chains in turn; "auto" is
+        ["nmf", "prior"].
     random_state : int, RandomState or None
         The draws are a function of the data, the parameters and this seed, to the bit,
         whatever ``n_jobs``.

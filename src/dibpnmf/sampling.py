@@ -68,8 +68,7 @@ def sample(
         if progress.should_stop():
             return
         problem = Problem(observations, prior, likelihood.kernel(epsilon), seed, chain, executor)
-        kind = kinds[chain % len(kinds)]
-        state = starts.start_state(problem, generative, K, "nmf" if kind == "auto" else kind)
+        state = starts.start_state(problem, generative, K, kinds[chain % len(kinds)])
         run_chain(problem, state, schedule, records[chain], progress)
 
     with progress:

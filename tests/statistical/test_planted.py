@@ -48,6 +48,7 @@ def test_planted_factors_are_found(prior):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("prior", PRIORS)
 def test_planted_factors_are_found_for_nine_seeds_of_ten(prior, size):
-    found = [recover(prior, size, seed, n_jobs=2) for seed in range(10)]
+    short = {"n_warmup": 200, "n_draws": 200, "n_chains": 2}
+    found = [recover(prior, size, seed, **short) for seed in range(10)]
     print(f"\n{prior} {size}: {[(bool(exact), round(cosine, 3)) for exact, cosine in found]}")
     assert sum(is_exact and cosine > 0.9 for is_exact, cosine in found) >= 9
