@@ -7,6 +7,7 @@ the package are therefore dropped when it is imported.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +39,9 @@ def reassociated(function: F) -> F:
 
 def drop_stale_cache(package: Path = _PACKAGE) -> int:
     """Delete cached kernels that are older than the newest source; return how many."""
-    newest = max((path.stat().st_mtime for path in package.rglob("*.py")), default=0.0)
+    # A source dated in the future would make every cache look stale, for ever.
+    ages = (path.stat().st_mtime for path in package.rglob("*.py"))
+    newest = max((age for age in ages if age <= time.time()), default=0.0)
     dropped = 0
     for index in package.rglob("__pycache__/*.nbi"):
         # Another process may be doing the same, or the folder may be read-only.
