@@ -43,7 +43,9 @@ class Progress:
             return
         for task, (sweep, K, log_likelihood) in zip(self._tasks, self._latest, strict=True):
             if sweep == 0:
-                phase = "compiling (first run only)"
+                # Only the first chains to run compile; the others wait for a thread.
+                nobody = all(latest[0] == 0 for latest in self._latest)
+                phase = "compiling, the first time only" if nobody else "waiting"
             else:
                 phase = "warm-up" if sweep <= self.n_warmup else "sampling"
             text = "" if sweep == 0 else f"K {K:3d}  log lik {log_likelihood:,.0f}"
@@ -76,13 +78,14 @@ def should_show(progress: bool | str) -> bool:
 
 def _bar() -> Any:
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as RichProgress
+    from rich.table import Column
 
     return RichProgress(
         TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
+        BarColumn(bar_width=12),
+        TextColumn("{task.completed}/{task.total}", table_column=Column(no_wrap=True)),
         TextColumn("{task.fields[phase]}"),
         TextColumn("{task.fields[text]}"),
         TimeRemainingColumn(),

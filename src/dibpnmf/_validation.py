@@ -97,7 +97,7 @@ def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_a
         # A copy, where it may change: the caller's own arrays must not.
         read = sp.csr_array(read, copy=not getattr(read, "has_canonical_format", False))
         read.sum_duplicates()
-    method = f"{type(model).__name__}.{'fit' if reset else 'transform'}"
+    method = f"{type(model).__name__}.fit" if reset else type(model).__name__
     nonnegative(read, method)
     not_above(read, method, largest)
     return read

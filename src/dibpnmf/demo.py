@@ -12,6 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from dibpnmf import plots
 from dibpnmf.datasets import make_planted
+from dibpnmf.diagnostics import InterruptedWarning
 from dibpnmf.estimator import DIBPNMF
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ def _fit(Y: NDArray[np.float64], seed: int, progress: bool | str, **params: Any)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("ignore", UserWarning)
-        return model.fit(Y)
+        warnings.simplefilter("error", InterruptedWarning)
+        try:
+            return model.fit(Y)
+        except InterruptedWarning as stop:
+            raise KeyboardInterrupt from stop
 
 
 def _planted(out: Path, seed: int, progress: bool | str) -> str:

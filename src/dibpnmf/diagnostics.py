@@ -11,6 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 Floats = NDArray[np.float64]
 Diagnostics = dict[str, dict[str, float]]
 
+
+class InterruptedWarning(UserWarning):
+    """Sampling was interrupted, and the results rest on the draws made until then."""
+
+
 MAX_R_HAT, MIN_ESS = 1.05, 50.0
 TRUNCATED_SHARE = 0.1  # share of draws in which the last columns may be in use
 _FEWEST = 4  # draws below which chains cannot be compared

@@ -16,7 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from dibpnmf import _validation as check
 from dibpnmf import prediction, scoring
 from dibpnmf._parameters import check_parameters
-from dibpnmf.diagnostics import diagnose, doubts_about_draws, doubts_about_truncation
+from dibpnmf.diagnostics import (
+    InterruptedWarning,
+    diagnose,
+    doubts_about_draws,
+    doubts_about_truncation,
+)
 from dibpnmf.inference.embedding import embed
 from dibpnmf.inference.executors import executor_of
 from dibpnmf.inference.gibbs import Problem
@@ -286,7 +291,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         if interrupted:
             n = [len(record) for record in self._records]
             text = f"Interrupted: the results rest on the draws made so far, {n} per chain."
-            warnings.warn(text, UserWarning, stacklevel=3)
+            warnings.warn(text, InterruptedWarning, stacklevel=3)
         doubts = list(doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws))
         if self.n_components is None:
             doubts += doubts_about_truncation(self._touched, self.max_components_)
@@ -302,6 +307,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         least half of the draws get their mean, others 0. A row's result depends on its own
         cells only.
         """
+        return self._transform(Y)
+
+    def _transform(self, Y: ArrayLike) -> Floats:
+        """Embed new rows as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
         observations = Observations.from_matrix(
             self._read(Y, reset=False), self.zeros, scale=self._scale
@@ -373,7 +382,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         if interval is not None:
             raise ValueError("interval goes with rows and cols, the indices of single cells.")
-        return self.transform(Y) @ self.components_ + self.epsilon_
+        return self._transform(Y) @ self.components_ + self.epsilon_
 
     def score(self, Y: ArrayLike, y: object = None) -> float:
         """Log predictive density per cell, held out.

@@ -445,3 +445,11 @@ def test_methods_need_a_fit(planted):
     ):  # fmt: skip
         with pytest.raises(NotFittedError):
             call(small())
+
+
+def test_arviz_summarises_the_posterior(planted):
+    import arviz_stats
+
+    model = small(n_draws=12).fit(planted)
+    table = arviz_stats.summary(model.posterior_, var_names=["a", "tau_rows"])
+    assert list(table.index) == ["a", "tau_rows"]

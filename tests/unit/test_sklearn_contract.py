@@ -77,3 +77,4 @@ def test_names_and_output_containers(planted):
     assert list(names) == [f"dibpnmf{k}" for k in range(model.n_components_)]
     model.set_output(transform="pandas")
     assert list(model.transform(frame).columns) == list(names)
+    assert isinstance(model.predict(frame), np.ndarray)

@@ -29,7 +29,7 @@ def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: 
     With at least as many chains as threads, chains run beside each other, each in one thread;
     otherwise one chain after another, its rows divided among the threads. Never more than
     ``n_jobs`` threads work. The main thread only waits, so that Ctrl-C reaches it: chains then
-    finish their sweep and stop.
+    finish their sweep and stop. A second Ctrl-C is raised.
     """
     rows_in_parallel = n_jobs > 1 and len(chains) < n_jobs
     beside = 1 if rows_in_parallel else min(n_jobs, len(chains))
@@ -47,8 +47,10 @@ def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: 
                 if any(f.done() and f.exception() for f in futures):
                     watch.stop()
             except KeyboardInterrupt:
-                interrupted = True
                 watch.stop()
+                if interrupted:  # asked twice: the user wants out, not what was drawn
+                    raise
+                interrupted = True
     for future in futures:
         future.result()
     return interrupted
