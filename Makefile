@@ -22,7 +22,7 @@ test: setup
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
 test-slow: setup
-	$(BIN)/python -m pytest -n $(JOBS) -m slow
+	$(BIN)/python -m pytest -s -n 0 -m slow
 
 lint: setup
 	$(BIN)/ruff check .
