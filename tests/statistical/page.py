@@ -16,7 +16,7 @@ from dibpnmf.priors import PRIORS
 
 from .cases import CASES
 from .geweke import N_CHAINS
-from .mutants import MUTANTS
+from .mutants import MUTANTS, NOT_REACHED
 
 Results = dict[str, Any]
 
@@ -108,6 +108,8 @@ def mutant_table(results: Results) -> str:
             kind = spec.split(":")[0]
             sweeps = f" in {int(spec.split(':')[-1]):,} sweeps" if kind == "geweke" else ""
             verdict = f"caught{sweeps} ({reason})" if reason else f"passes{sweeps}"
+            if reason == NOT_REACHED:
+                verdict = reason
             if row["mutant"].startswith("unchanged"):
                 verdict = "passes" if not reason else f"**{spec}: {reason}**"
             # The control runs many checks of a kind: one word if they agree.
@@ -150,13 +152,13 @@ def sbc_figure(results: Results, prior: str, path: Path) -> None:
             n = sum(counts)
             at = np.arange(1, len(counts) + 1) / len(counts)
             axis.plot(at, np.cumsum(counts) / n - at, linewidth=1, label=name)
+        axis.legend(fontsize=5, ncols=2)
         band = stats.kstwobign.isf(row["limit"]) / np.sqrt(n)
         axis.axhline(band, color="0.5", linestyle="--", linewidth=1)
         axis.axhline(-band, color="0.5", linestyle="--", linewidth=1)
         axis.set_title("/".join(row["case"].split("/")[1:]), fontsize=8)
         axis.set_xlabel("rank")
     axes[0, 0].set_ylabel("ECDF − uniform")
-    axes[0, -1].legend(fontsize=6)
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
