@@ -1,8 +1,9 @@
 """Arrays without reference counts, for the innermost loops.
 
 numba counts references to an array at every function that takes it, with atomic operations that
-cost more than the arithmetic of a short support: nearly half of a profile of Cora's rows. A borrowed
-array is the same memory without an owner; whoever borrows keeps the owner alive for longer.
+cost more than the arithmetic of a short support: nearly half of a profile of Cora's rows. A
+borrowed array is the same memory without an owner; whoever borrows keeps the owner alive for
+longer.
 """
 
 from __future__ import annotations
