@@ -67,10 +67,13 @@ def replicate(case: Case, seed: int, chain: int) -> tuple[np.ndarray, float]:
     """Ranks of the truth in one replicate, and the effective share of its draws."""
     run = Run(case.model(), case.scheme, case.pattern, seed, chain)
     cells = run.rng.integers(0, SHAPE, size=(3, 2))
-    truth = quantities(run, stack([run.snapshot()]), cells)[0]
+    start = run.snapshot()
     thin = THIN.get(case.scheme, 24)
     snapshots = list(run_on_data(run, run.y, WARMUP + thin * N_DRAWS, thin))[-N_DRAWS:]
-    draws = quantities(run, stack(snapshots), cells)
+    # Truth and draws in one array: summed apart, equal cells may differ by a rounding, and a truth
+    # without any factor, which is common, would then rank first or last instead of tying.
+    truth, *draws = quantities(run, stack([start, *snapshots]), cells)
+    draws = np.array(draws)
     # Ties, as of the number of columns and of cells without any factor, are broken at random.
     below = (draws < truth).sum(axis=0)
     equal = (draws == truth).sum(axis=0)
