@@ -51,7 +51,9 @@ class KernelFunction:
                 )
                 return implementation if matches else None
 
-            overload(self.call, strict=False)(choose)
+            # Inlined: a call would copy the fields of every array handed over.
+            options: Any = {"forceinline": True, "error_model": "numpy"}
+            overload(self.call, strict=False, jit_options=options)(choose)
             return implementation
 
         return register

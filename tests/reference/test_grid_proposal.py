@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.exponential import log_mass_bound
 from dibpnmf.likelihoods.grid_proposal import (
     coarse_grid,
     draw_node,
@@ -46,7 +47,7 @@ def gridded(small: Small, i: int, k: int, log_odds: float, tau: float):
 def test_nodes_lie_on_the_target(small, log_odds, tau):
     grid, n, _ = gridded(small, 0, 0, log_odds, tau)
     assert np.all(np.diff(grid[0, :n]) > 0.0)
-    for u, f in grid[:, :n].T:
+    for u, f in grid[:2, :n].T:
         gain = formulas.entry_log_ratio(
             small.likelihood.log_density, small.Y, small.observed, small.A, small.X,
             small.epsilon, 0, 0, math.exp(u),
@@ -58,7 +59,7 @@ def test_nodes_lie_on_the_target(small, log_odds, tau):
 def random_grid(seed: int) -> tuple[np.ndarray, int]:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 9))
-    grid = np.empty((2, 16))
+    grid = np.empty((3, 16))
     grid[0, :n] = np.sort(rng.normal(scale=3.0, size=n))
     grid[1, :n] = rng.normal(scale=2.0, size=n)
     return grid, n
@@ -74,7 +75,8 @@ def test_mass_is_the_integral_of_the_interpolant(seed):
         integrate.quad(lambda u: math.exp(interpolate(grid, n, u) - highest), a, b)[0]
         for a, b in pairwise(nodes)
     )
-    assert grid_mass(grid, n, highest) == pytest.approx(integral, rel=1e-8)
+    assert grid_mass(grid, n) == (pytest.approx(integral, rel=1e-8), highest)
+    assert grid[2, : n + 1].sum() == pytest.approx(integral, rel=1e-8)
     for j in range(n):
         assert interpolate(grid, n, grid[0, j]) == pytest.approx(grid[1, j], abs=1e-12)
 
@@ -82,10 +84,9 @@ def test_mass_is_the_integral_of_the_interpolant(seed):
 @pytest.mark.parametrize("seed", range(4))
 def test_draws_follow_the_interpolant(seed):
     grid, n = random_grid(seed)
-    highest = grid[1, :n].max()
-    total = grid_mass(grid, n, highest)
+    total, _ = grid_mass(grid, n)
     s = stream(seed, 0, 0, START)
-    draws = [draw_node(grid, n, highest, total, s) for _ in range(20_000)]
+    draws = [draw_node(grid, n, total, s) for _ in range(20_000)]
     u = np.linspace(grid[0, 0] - 40.0, grid[0, n - 1] + 40.0, 200_001)
     density = np.exp([interpolate(grid, n, x) for x in u])
     cdf = integrate.cumulative_trapezoid(density, u, initial=0.0)
@@ -103,11 +104,31 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
             grid, n, row = gridded(small, i, k, log_odds, tau)
             log_mass = log_odds
             if n:
-                highest = grid[1, :n].max()
-                log_mass = highest + math.log(grid_mass(grid, n, highest))
+                total, highest = grid_mass(grid, n)
+                log_mass = highest + math.log(total)
             just_on = 1.0 / (1.0 + math.exp(-log_mass)) * (1.0 - 1e-9) if log_mass > -700 else 0.0
             if just_on > 0.0:
                 assert not stays_off(small.kernel, row, k, just_on, log_odds)
+
+
+@FIXED
+@given(small=SMALL, tau=st.floats(0.1, 10.0))
+def test_mass_is_below_its_bound(small, tau):
+    """Of the exponential likelihood; and not so far below it that the bound were idle."""
+    entry, _, _ = taken(small, 0, 0)
+
+    def log_ratio(v: float) -> float:
+        return formulas.entry_log_ratio(
+            small.likelihood.log_density, small.Y, small.observed, small.A, small.X,
+            small.epsilon, 0, 0, v,
+        )  # fmt: skip
+
+    if small.likelihood.name == "exponential" and entry.m:
+        bound = log_mass_bound(entry.support, entry.m, entry.c, entry.level, tau)
+        if bound < math.inf:
+            assert formulas.entry_odds(log_ratio, -bound, tau) <= 1.0 + 1e-9
+        if entry.c == 0:  # zeros only: "on" can but cost
+            assert bound <= 1e-9
 
 
 # Loads x, data y, τ and prior log odds; most are chosen to make "on" about as likely as "off"
@@ -121,6 +142,7 @@ ENTRIES = {
     "tiny loads": ([1e-3, 2e-3], [2.0, 1.0], 1.0, 0.0),
     "fast decay": ([5.0], [3.0], 30.0, -21.0),
     "slow decay": ([0.01], [9.0], 0.01, -81.0),
+    "mostly zeros": ([0.02] * 30, [1.5, 0.8] + [0.0] * 28, 1.0, -7.0),
     "no support": ([0.0, 0.0], [1.0, 2.0], 2.0, -1.0),
 }
 

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from dibpnmf._progress import Progress
 from dibpnmf.datasets import make_planted
 from dibpnmf.diagnostics import diagnose, doubts_about_draws
 from dibpnmf.inference import starts
+from dibpnmf.inference.run import run_chains
 from dibpnmf.priors import PRIORS
 
 pytestmark = pytest.mark.filterwarnings(
@@ -163,14 +165,42 @@ def test_a_real_sigint_keeps_the_draws():
     with subprocess.Popen(
         [sys.executable, "-c", CHILD], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as child:
-        assert child.stdout.readline() == "sampling\n"
-        child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        try:
+            assert child.stdout.readline() == "sampling\n"
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=120)
+        finally:
+            child.kill()  # or leaving the block would wait for ever
     assert child.returncode == 0, err
     assert int(out.split()[-1]) > 0
     assert "Interrupted" in err
     # Standard error is a pipe: warnings only, no progress.
     assert "chain 1" not in err
+
+
+def test_ctrl_c_while_chains_are_being_submitted_stops_those_that_run():
+    """As when the first chain is under way before the second one has been handed over."""
+
+    class Watch:
+        is_stopped = False
+
+        def refresh(self):
+            pass
+
+        def stop(self):
+            self.is_stopped = True
+
+    watch = Watch()
+
+    def run_one(chain, _executor):
+        if chain == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        while not watch.is_stopped:
+            time.sleep(0.01)
+
+    before = signal.getsignal(signal.SIGINT)
+    assert run_chains(run_one, [0, 1, 2], 2, watch)
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_progress_is_silent_in_a_pipe_and_shown_on_demand(planted, capfd):

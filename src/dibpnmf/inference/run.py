@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Protocol
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any, Protocol
 
 from dibpnmf.inference.chain import Monitor
 from dibpnmf.inference.executors import Executor, executor_of
@@ -23,6 +26,57 @@ class Watch(Monitor, Protocol):
 ChainRunner = Callable[[int, Executor], None]
 
 
+class _Stop:
+    """Whether Ctrl-C was pressed; asks the chains to stop when it is."""
+
+    def __init__(self, watch: Watch) -> None:
+        self.watch = watch
+        self.is_asked = False
+
+    def ask(self, *_signal: Any) -> None:
+        self.watch.stop()
+        if self.is_asked:  # asked twice: the user wants out, not what was drawn
+            raise KeyboardInterrupt
+        self.is_asked = True
+
+
+@contextmanager
+def _stopped_by_ctrl_c(watch: Watch) -> Iterator[_Stop]:
+    """Let Ctrl-C ask the chains to stop, and ask them on any error.
+
+    As an exception Ctrl-C could strike between two statements that belong together; so Python's
+    own handler, and no other, is replaced while the chains run.
+    """
+    stop = _Stop(watch)
+    replaced = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    )
+    try:
+        if replaced:
+            signal.signal(signal.SIGINT, stop.ask)
+        yield stop
+    except BaseException:
+        watch.stop()
+        raise
+    finally:
+        if replaced:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _wait(futures: list[Future[None]], stop: _Stop) -> None:
+    """Wait for the chains, redrawing the progress; a chain that fails stops the others."""
+    pending = set(futures)
+    while pending:
+        try:
+            _, pending = wait(pending, timeout=0.1, return_when="FIRST_EXCEPTION")
+            stop.watch.refresh()
+            if any(f.done() and f.exception() for f in futures):
+                stop.watch.stop()
+        except KeyboardInterrupt:  # from a handler that is not Python's own
+            stop.ask()
+
+
 def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: Watch) -> bool:
     """Run the chains; return whether they were interrupted.
 
@@ -33,24 +87,13 @@ def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: 
     """
     rows_in_parallel = n_jobs > 1 and len(chains) < n_jobs
     beside = 1 if rows_in_parallel else min(n_jobs, len(chains))
-    interrupted = False
     with (
         executor_of(n_jobs if rows_in_parallel else 1) as executor,
         ThreadPoolExecutor(beside, thread_name_prefix="dibpnmf-chain") as pool,
+        _stopped_by_ctrl_c(watch) as stop,
     ):
         futures = [pool.submit(run_one, chain, executor) for chain in chains]
-        pending = set(futures)
-        while pending:
-            try:
-                _, pending = wait(pending, timeout=0.1, return_when="FIRST_EXCEPTION")
-                watch.refresh()
-                if any(f.done() and f.exception() for f in futures):
-                    watch.stop()
-            except KeyboardInterrupt:
-                watch.stop()
-                if interrupted:  # asked twice: the user wants out, not what was drawn
-                    raise
-                interrupted = True
+        _wait(futures, stop)
     for future in futures:
         future.result()
-    return interrupted
+    return stop.is_asked

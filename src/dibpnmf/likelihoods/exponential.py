@@ -121,6 +121,16 @@ def _without(mean: float, ax: float, lik, A, X, i: int, k: int, n: int) -> float
     return b
 
 
+@kernel
+def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-def]
+    """Fill lines BASE and LOAD with λ and x of a support."""
+    at = np.uint64(start)
+    for j in range(np.uint64(m)):
+        lines[BASE, j] = mean[cells[at + j]]
+    for j in range(np.uint64(m)):
+        lines[LOAD, j] = values[at + j]
+
+
 @implements_take_entry(ExponentialKernel)
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
@@ -140,14 +150,19 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     if complete:
         start = lists.column_ptr[k]
         m = lists.column_ptr[k + 1] - start
-        for j in range(m):
-            n = lists.column_rows[start + j]
-            x = lists.column_values[start + j]
-            b = row.mean[n]
-            if a > 0.0:
-                b = _without(b, a * x, lik, A, X, i, k, n)
-            lines[BASE, j] = b
-            lines[LOAD, j] = x
+        _gather(lines, row.mean, lists.column_rows, lists.column_values, start, m)
+        if a > 0.0:
+            for j in range(m):
+                lines[BASE, j] = _without(
+                    lines[BASE, j],
+                    a * lines[LOAD, j],
+                    lik,
+                    A,
+                    X,
+                    i,
+                    k,
+                    lists.column_rows[start + j],
+                )
     else:
         for j in range(m):
             lines[BASE, j] = lines[HIT_BASE, j]
@@ -163,9 +178,38 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
     return support_log_likelihood(support, m, c, v) - level
 
 
+# τv at the ends of the intervals of `log_mass_bound`, and the prior's mass of each.
+_ENDS = (2.0**-9, 2.0**-7, 2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, math.inf)
+_MASSES = tuple(
+    math.exp(-low) - math.exp(-high) for low, high in zip((0.0, *_ENDS), _ENDS, strict=False)
+)
+_PROBE = 0.5  # τv at which `log_mass_bound` evaluates the costly part
+
+
+@kernel
+def log_mass_bound(lines: Floats, m: int, c: int, level: float, tau: float) -> float:
+    """Bound the log of E[p(y | b + v x) / p(y | b)] over the prior of v from above.
+
+    The log ratio is H − G, H = Σ y/b − y/(b+vx) over the few stored cells, G = Σ log(1 + vx/b)
+    over all. Both grow with v, and G is concave with G(0) = 0, so that one evaluation of G
+    bounds it from below everywhere: G(v) >= G(v₀) min(v/v₀, 1).
+    """
+    rest = sum_ratio(lines, 0.0, c)  # −level = Σ log b + rest
+    slope = (sum_log(lines, BASE, LOAD, _PROBE / tau, padded(m)) + level + rest) / _PROBE
+    total, low = 0.0, 0.0
+    for high, mass in zip(_ENDS, _MASSES):  # noqa: B905
+        gain = rest - sum_ratio(lines, high / tau, c) if high < math.inf else rest
+        total += mass * math.exp(gain - slope * min(low, _PROBE))
+        low = high
+    return math.log(total)  # infinite where the gain is beyond floats: no bound
+
+
 @implements_draw_entry(ExponentialKernel)
 def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
-    return draw_from_grid(lik, entry, a, log_odds, tau, u, s)
+    log_cap = math.inf
+    if 8 * entry.c <= entry.m:  # few stored cells: the bound costs little more than one node
+        log_cap = log_odds + log_mass_bound(entry.support, entry.m, entry.c, entry.level, tau)
+    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, u, s)
 
 
 @implements_put_entry(ExponentialKernel)

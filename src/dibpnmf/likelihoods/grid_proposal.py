@@ -10,12 +10,15 @@ The target for one entry, with everything else fixed, is Eq. (18):
    uniform number exceeds what the ceiling allows can stay off without refinement.
 2. Interpolate: f̂ is linear between nodes, with slope 1 to the left (the exact limit of f) and
    a falling line to the right. Its integral W and its quantiles are in closed form.
-3. Propose "on" with probability (1+δ)W/(1+(1+δ)W), and then u from the density exp f̂ + κ exp g,
-   κ = δW, where g(u) = log τ + u − τ eᵘ is the prior of log v. The prior's small share bounds
-   the ratio of target to proposal: without it a loading that finds itself in a tail, where
-   f̂ lies far below f, would be stuck there.
-4. Accept by Metropolis-Hastings: the log ratio is f − log(exp f̂ + κ exp g) at the proposal
-   less the same at the present state, each zero for "off".
+3. Propose "on" with probability (1+δ)W'/(1+(1+δ)W'), W' = min(W, cap), and then u from the
+   density exp f̂ + κ exp g, κ = δW, where g(u) = log τ + u − τ eᵘ is the prior of log v. The
+   prior's small share bounds the ratio of target to proposal: without it a loading that finds
+   itself in a tail, where f̂ lies far below f, would be stuck there.
+4. Accept by Metropolis-Hastings: the log ratio is f − log(exp f̂ + κ exp g) + log(W/W') at the
+   proposal less the same at the present state, each zero for "off".
+
+The cap is any bound of the mass ∫ exp f that a likelihood can tell before the grid is built: an
+entry that is off and whose uniform number exceeds what it allows stays off at once.
 
 The grid depends on b, x, y, π and τ only, never on the present (z, v): the proposal is
 independent of it, and step 4 makes the move exact however coarse the grid.
@@ -32,45 +35,41 @@ from __future__ import annotations
 import math
 
 from dibpnmf._compile import kernel
-from dibpnmf.likelihoods.rows import MAX_NODES, Entry, Floats, log_ratio
+from dibpnmf.likelihoods.rows import HEIGHT, MASS, MAX_NODES, NODE, Entry, Floats, log_ratio
 from dibpnmf.random import Stream, exponential, uniform
 
-_STEP = math.log(16.0)
-_COARSE = 5  # τ v from 2⁻¹³ to 8, each sixteen times the one before
+_FACTOR = 16.0
+_COARSE = 3  # τ v from 2⁻⁵ to 8, each sixteen times the one before; more where f still rises
 _NEGLIGIBLE = -10.0  # log odds below which a peak is not worth refining
 _REFINEMENTS = 4
 DEFENCE = 0.05  # δ, the prior's share of the proposal
 LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
 # Distances from a peak, in standard deviations, at which it is followed until it has fallen.
-_FINE = (0.6, 1.4, 2.4, 3.8, 6.0, 10.0)
+_FINE = (0.8, 1.8, 3.2, 6.0, 10.0)
 _FOLLOWED = 4.5
-DEFENCE = 0.05  # δ, the prior's share of the proposal
-LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
-# Nodes around a peak, in standard deviations: to find it, and then to follow it.
-_BRACKET = (-1.2, 0.0, 1.2)
-_FINE = (0.6, 1.4, 2.4, 3.8, 6.0, 10.0)
 
 
 @kernel
 def _insert(grid: Floats, n: int, u: float, f: float) -> int:
     """Insert a node in order; one that is already there is left out."""
     j = n
-    while j > 0 and grid[0, j - 1] > u:
+    while j > 0 and grid[NODE, j - 1] > u:
         j -= 1
-    if (j > 0 and u - grid[0, j - 1] < 1e-9) or (j < n and grid[0, j] - u < 1e-9):
+    if (j > 0 and u - grid[NODE, j - 1] < 1e-9) or (j < n and grid[NODE, j] - u < 1e-9):
         return n
     for i in range(n, j, -1):
-        grid[0, i] = grid[0, i - 1]
-        grid[1, i] = grid[1, i - 1]
-    grid[0, j] = u
-    grid[1, j] = f
+        grid[NODE, i] = grid[NODE, i - 1]
+        grid[HEIGHT, i] = grid[HEIGHT, i - 1]
+    grid[NODE, j] = u
+    grid[HEIGHT, j] = f
     return n + 1
 
 
 @kernel
-def _evaluate(lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u):  # type: ignore[no-untyped-def]
-    """Return f(u); ``constant`` = logit π + log τ."""
-    v = math.exp(u)
+def _evaluate(  # type: ignore[no-untyped-def]
+    lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u, v
+):
+    """Return f(u), v = eᵘ; ``constant`` = logit π + log τ."""
     return constant + u - tau * v + log_ratio(lik, support, m, c, level, v)
 
 
@@ -84,11 +83,11 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     """
     best = 0
     for j in range(1, n):
-        if grid[1, j] > grid[1, best]:
+        if grid[HEIGHT, j] > grid[HEIGHT, best]:
             best = j
     best = min(max(best, 1), n - 2)
-    x0, x1, x2 = grid[0, best - 1], grid[0, best], grid[0, best + 1]
-    f0, f1, f2 = grid[1, best - 1], grid[1, best], grid[1, best + 1]
+    x0, x1, x2 = grid[NODE, best - 1], grid[NODE, best], grid[NODE, best + 1]
+    f0, f1, f2 = grid[HEIGHT, best - 1], grid[HEIGHT, best], grid[HEIGHT, best + 1]
     left = (f1 - f0) / (x1 - x0)
     right = (f2 - f1) / (x2 - x1)
     curvature = 2.0 * (right - left) / (x2 - x0)
@@ -112,17 +111,24 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
     grid, support = entry.grid, entry.support
     m, c, level = entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
-    n = 0
-    for j in range(_COARSE):
-        u = math.log(8.0 / tau) - _STEP * (_COARSE - 1 - j)
-        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
+    step = math.log(_FACTOR)
+    v = 8.0 / tau
+    u = math.log(v)
+    high, low = v, v
+    n = 1
+    grid[NODE, 0] = u
+    grid[HEIGHT, 0] = _evaluate(lik, support, m, c, level, constant, tau, u, v)
     # The maximum must lie inside.
-    while grid[1, 0] > grid[1, 1] and n < MAX_NODES // 3:
-        u = grid[0, 0] - _STEP
-        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
-    while grid[1, n - 1] > grid[1, n - 2] and n < MAX_NODES // 2:
-        u = grid[0, n - 1] + _STEP
-        n = _insert(grid, n, u, _evaluate(lik, support, m, c, level, constant, tau, u))
+    while n < _COARSE or (grid[HEIGHT, 0] > grid[HEIGHT, 1] and n < MAX_NODES // 3):
+        low /= _FACTOR
+        u = grid[NODE, 0] - step
+        f = _evaluate(lik, support, m, c, level, constant, tau, u, low)
+        n = _insert(grid, n, u, f)
+    while grid[HEIGHT, n - 1] > grid[HEIGHT, n - 2] and n < MAX_NODES // 2:
+        high *= _FACTOR
+        u = grid[NODE, n - 1] + step
+        f = _evaluate(lik, support, m, c, level, constant, tau, u, high)
+        n = _insert(grid, n, u, f)
     _u, height, _deviation, _width, doubt = _peak(grid, n)
     return n, height + 2.0 * doubt + 0.5
 
@@ -133,7 +139,7 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
     grid, support = entry.grid, entry.support
     m, c, level = entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
-    low, high = grid[0, 0], grid[0, n - 1]
+    low, high = grid[NODE, 0], grid[NODE, n - 1]
     for _ in range(_REFINEMENTS):
         u, height, deviation, width, doubt = _peak(grid, n)
         if height + doubt < _NEGLIGIBLE:
@@ -142,7 +148,7 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
             break
         for side in (-1.0, 0.0, 1.0):
             node = u + side * min(1.2 * deviation, 0.3 * width)
-            f = _evaluate(lik, support, m, c, level, constant, tau, node)
+            f = _evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
             n = _insert(grid, n, node, min(f, ceiling))
     u, height, deviation, _width, _doubt = _peak(grid, n)
     for side in (-1.0, 1.0):
@@ -150,7 +156,7 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
             node = u + side * distance * deviation
             if not low < node < high:
                 break
-            f = _evaluate(lik, support, m, c, level, constant, tau, node)
+            f = _evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
             n = _insert(grid, n, node, min(f, ceiling))
             if f < height - _FOLLOWED:
                 break
@@ -158,69 +164,71 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
 
 
 @kernel
-def _segment_mass(f0: float, f1: float, width: float) -> float:
-    """Integral of exp of a line from f0 to f1."""
-    d = f1 - f0
-    if abs(d) < 1e-7:
-        return width * math.exp(0.5 * (f0 + f1))
-    if d > 0.0:
-        return width * math.exp(f1) * -math.expm1(-d) / d
-    return width * math.exp(f0) * math.expm1(d) / d
-
-
-@kernel
 def _right_slope(grid: Floats, n: int) -> float:
     """Rate at which f̂ falls beyond the last node: at least 1."""
-    last = (grid[1, n - 2] - grid[1, n - 1]) / (grid[0, n - 1] - grid[0, n - 2])
+    last = (grid[HEIGHT, n - 2] - grid[HEIGHT, n - 1]) / (grid[NODE, n - 1] - grid[NODE, n - 2])
     return max(last, 1.0)
 
 
 @kernel
-def grid_mass(grid: Floats, n: int, highest: float) -> float:
-    """Integral of exp(f̂ − highest) over all u."""
-    total = math.exp(grid[1, 0] - highest)
-    total += math.exp(grid[1, n - 1] - highest) / _right_slope(grid, n)
-    for j in range(n - 1):
-        total += _segment_mass(
-            grid[1, j] - highest, grid[1, j + 1] - highest, grid[0, j + 1] - grid[0, j]
-        )
-    return total
+def grid_mass(grid: Floats, n: int):  # type: ignore[no-untyped-def]
+    """Integrate exp(f̂ − highest node); return the integral and that node's height.
+
+    Line MASS of the grid receives the integral left of the first node, of each segment, and
+    right of the last node.
+    """
+    highest = grid[HEIGHT, 0]
+    for j in range(1, n):
+        highest = max(highest, grid[HEIGHT, j])
+    before = math.exp(grid[HEIGHT, 0] - highest)
+    grid[MASS, 0] = before
+    total = before
+    for j in range(1, n):
+        after = math.exp(grid[HEIGHT, j] - highest)
+        rise = grid[HEIGHT, j] - grid[HEIGHT, j - 1]
+        # The integral of exp of a line is the rise of exp over that of the line.
+        mean = (after - before) / rise if abs(rise) > 1e-4 else 0.5 * (after + before)
+        grid[MASS, j] = mean * (grid[NODE, j] - grid[NODE, j - 1])
+        total += grid[MASS, j]
+        before = after
+    grid[MASS, n] = before / _right_slope(grid, n)
+    return total + grid[MASS, n], highest
 
 
 @kernel
 def interpolate(grid: Floats, n: int, u: float) -> float:
     """Return f̂(u)."""
-    if u <= grid[0, 0]:
-        return grid[1, 0] + u - grid[0, 0]
-    if u >= grid[0, n - 1]:
-        return grid[1, n - 1] - _right_slope(grid, n) * (u - grid[0, n - 1])
+    if u <= grid[NODE, 0]:
+        return grid[HEIGHT, 0] + u - grid[NODE, 0]
+    if u >= grid[NODE, n - 1]:
+        return grid[HEIGHT, n - 1] - _right_slope(grid, n) * (u - grid[NODE, n - 1])
     j = 1
-    while grid[0, j] < u:
+    while grid[NODE, j] < u:
         j += 1
-    share = (u - grid[0, j - 1]) / (grid[0, j] - grid[0, j - 1])
-    return grid[1, j - 1] + share * (grid[1, j] - grid[1, j - 1])
+    share = (u - grid[NODE, j - 1]) / (grid[NODE, j] - grid[NODE, j - 1])
+    return grid[HEIGHT, j - 1] + share * (grid[HEIGHT, j] - grid[HEIGHT, j - 1])
 
 
 @kernel
-def draw_node(grid: Floats, n: int, highest: float, total: float, s: Stream) -> float:
-    """Draw u from exp f̂."""
+def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
+    """Draw u from exp f̂, after `grid_mass`."""
     r = uniform(s) * total
-    r -= math.exp(grid[1, 0] - highest)
-    if r < 0.0:
-        return grid[0, 0] - exponential(s)
-    for j in range(n - 1):
-        width = grid[0, j + 1] - grid[0, j]
-        f0, f1 = grid[1, j] - highest, grid[1, j + 1] - highest
-        r -= _segment_mass(f0, f1, width)
-        if r < 0.0:
-            d = f1 - f0
-            q = uniform(s)
-            if abs(d) < 1e-7:
-                return grid[0, j] + width * q
-            if d > 0.0:  # from the high end, so that nothing overflows
-                return grid[0, j + 1] + width * math.log1p(q * math.expm1(-d)) / d
-            return grid[0, j] + width * math.log1p(q * math.expm1(d)) / d
-    return grid[0, n - 1] + exponential(s) / _right_slope(grid, n)
+    j = 0
+    while j < n and r >= grid[MASS, j]:
+        r -= grid[MASS, j]
+        j += 1
+    if j == 0:
+        return grid[NODE, 0] - exponential(s)
+    if j == n:
+        return grid[NODE, n - 1] + exponential(s) / _right_slope(grid, n)
+    width = grid[NODE, j] - grid[NODE, j - 1]
+    rise = grid[HEIGHT, j] - grid[HEIGHT, j - 1]
+    q = uniform(s)
+    if abs(rise) < 1e-4:
+        return grid[NODE, j - 1] + width * q
+    if rise > 0.0:  # from the high end, so that nothing overflows
+        return grid[NODE, j] + width * math.log1p(q * math.expm1(-rise)) / rise
+    return grid[NODE, j - 1] + width * math.log1p(q * math.expm1(rise)) / rise
 
 
 @kernel
@@ -233,29 +241,31 @@ def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u
 
 
 @kernel
-def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: float, s: Stream):  # type: ignore[no-untyped-def]
+def draw_from_grid(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, a: float, log_odds: float, tau: float, log_cap: float, u: float, s: Stream
+):
     """Move (z, v) of one entry, given as a = z·v, by steps 1-4.
 
     Returns the new z·v and whether the proposal was accepted. ``u`` is the uniform number that
-    decides "on" or "off".
+    decides "on" or "off", ``log_cap`` a cap for log W.
     """
     logit_u = math.log(u) - math.log1p(-u)
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
         return (exponential(s) / tau if logit_u < log_odds else 0.0), True
+    if a == 0.0 and logit_u >= log_cap + math.log1p(DEFENCE):
+        return 0.0, True
     grid = entry.grid
     n, ceiling = coarse_grid(lik, entry, log_odds, tau)
     if a == 0.0:
         # Between the outer nodes f̂ stays below the ceiling, and each tail adds at most its height.
-        span = grid[0, n - 1] - grid[0, 0] + 2.0
+        span = grid[NODE, n - 1] - grid[NODE, 0] + 2.0
         if math.log(u) > ceiling + math.log(span * (1.0 + DEFENCE)):
             return 0.0, True
     n = refine_grid(lik, entry, log_odds, tau, n, ceiling)
-    highest = grid[1, 0]
-    for j in range(1, n):
-        highest = max(highest, grid[1, j])
-    total = grid_mass(grid, n, highest)
+    total, highest = grid_mass(grid, n)
     log_mass = highest + math.log(total)
-    switch_on = logit_u < log_mass + math.log1p(DEFENCE)
+    excess = max(log_mass - log_cap, 0.0)
+    switch_on = logit_u < log_mass - excess + math.log1p(DEFENCE)
     if a == 0.0 and not switch_on:
         return 0.0, True
     log_defence = log_mass + math.log(DEFENCE)
@@ -267,13 +277,13 @@ def draw_from_grid(lik, entry: Entry, a: float, log_odds: float, tau: float, u: 
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
             x = math.log(exponential(s) / tau)
         else:
-            x = draw_node(grid, n, highest, total, s)
+            x = draw_node(grid, n, total, s)
         new = max(math.exp(x), 1e-300)
-        log_accept += _evaluate(lik, support, m, c, level, constant, tau, x)
+        log_accept += excess + _evaluate(lik, support, m, c, level, constant, tau, x, new)
         log_accept -= proposal_log_density(grid, n, tau, log_defence, x)
     if a > 0.0:
         x = math.log(a)
-        log_accept -= _evaluate(lik, support, m, c, level, constant, tau, x)
+        log_accept -= excess + _evaluate(lik, support, m, c, level, constant, tau, x, a)
         log_accept += proposal_log_density(grid, n, tau, log_defence, x)
     if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
         return new, True

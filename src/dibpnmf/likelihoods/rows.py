@@ -32,10 +32,10 @@ class Lists(NamedTuple):
     """On-entries of a loadings matrix: by column (for supports) and by row (for hits)."""
 
     column_ptr: Ints
-    column_rows: NDArray[np.int32]
+    column_rows: NDArray[np.uint32]
     column_values: Floats
     row_ptr: Ints
-    row_columns: NDArray[np.int32]
+    row_columns: NDArray[np.uint32]
     row_values: Floats
 
 
@@ -62,7 +62,7 @@ class Entry(NamedTuple):
     """
 
     support: Floats
-    grid: Floats  # nodes of the proposal: log v and log density
+    grid: Floats  # nodes of the proposal, in the lines named below
     m: int  # cells in the support
     c: int  # stored cells among them
     level: float  # log likelihood of the support without the entry
@@ -71,6 +71,8 @@ class Entry(NamedTuple):
 # Lines of Entry.support: b (λ without the entry) and x of every supporting cell, then b, x and
 # y of the stored ones.
 BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = range(5)
+# Lines of Entry.grid: log v, log density, and the mass that ends there.
+NODE, HEIGHT, MASS = range(3)
 
 
 def _hook(name: str, doc: str) -> KernelFunction:
@@ -135,9 +137,9 @@ def list_entries(X: Floats) -> Lists:
     column_ptr[:] = np.cumsum(column_ptr)
     row_ptr[:] = np.cumsum(row_ptr)
     total = row_ptr[N]
-    column_rows = np.empty(total, np.int32)
+    column_rows = np.empty(total, np.uint32)  # unsigned: a signed one might count from the end
     column_values = np.empty(total)
-    row_columns = np.empty(total, np.int32)
+    row_columns = np.empty(total, np.uint32)
     row_values = np.empty(total)
     fill = column_ptr[:-1].copy()
     at = 0
@@ -166,7 +168,7 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     return Row(
         np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
         np.empty(K + 1, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
-        np.zeros(1, np.int64), np.empty((5, padded(local))), np.empty((2, MAX_NODES)),
+        np.zeros(1, np.int64), np.empty((5, padded(local))), np.empty((3, MAX_NODES)),
     )  # fmt: skip
 
 
