@@ -22,7 +22,7 @@ from dibpnmf.priors import PRIORS
 if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
 
-_HEADROOM = 10  # empty columns beyond those of the start
+HEADROOM = 10  # empty columns beyond those of the start
 
 
 def background(model: DIBPNMF, observations: Observations, seed: int) -> float:
@@ -38,7 +38,7 @@ def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
         return model.n_components, model.n_components
     if model.max_components is not None:
         return model.max_components, model.max_components
-    start = starts.default_rank(shape) + _HEADROOM
+    start = starts.default_rank(shape) + HEADROOM
     return start, max(start, min(500, 2 * sum(shape)))
 
 
