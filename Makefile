@@ -18,7 +18,7 @@ $(STAMP): pyproject.toml constraints.txt
 # The report's tests need Chromium. Without one, and without the right to install it, they skip
 # and say so.
 browser:
-	@command -v chromium chromium-browser google-chrome >/dev/null \
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
 	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
 	       && echo "Installing chromium for the report's tests" \
 	       && { apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1 \

@@ -84,7 +84,7 @@ def picture(values: Floats, shape: tuple[int, int]) -> str:
     pixels[..., :3] = _INK
     pixels[..., 3] = np.round(255.0 * (values / high).reshape(shape))
     buffer = BytesIO()
-    imsave(buffer, pixels, format="png", metadata={"Software": None})
+    imsave(buffer, pixels, format="png")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
 
 

@@ -23,6 +23,7 @@ from dibpnmf.report.words import Verdict
 
 if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
+    from dibpnmf.observations import Observations
 
 _LIBRARIES = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js")
 _BARS = ("Bars are the columns' weights; the paler a bar, the less sure it is that the column "
@@ -92,7 +93,7 @@ def _image_shape(shape: Any, n_columns: int) -> tuple[int, int] | None:
 
 def _gather(
     model: DIBPNMF,
-    observations: reconstruction.Observations | None,
+    observations: Observations | None,
     rows: list[str],
     columns: list[str],
     image: tuple[int, int] | None,

@@ -166,7 +166,7 @@ def maps(model: DIBPNMF, observations: Observations | None, sample: Sample | Non
     at = tuple(_block_of(part, n)[index] for part, n, index in zip(
         blocks, model._shape, (sample.rows, sample.columns), strict=True))  # fmt: skip
     sums = np.zeros((3, len(blocks[0]), len(blocks[1])))
-    for line, values in zip(sums, (sample.y, sample.mean, 1.0), strict=True):
+    for line, values in zip(sums, (sample.y, sample.mean, np.ones_like(sample.y)), strict=True):
         np.add.at(line, at, values)
     n = np.where(sums[2] > 0.0, sums[2], np.nan)
     return Maps(sums[0] / n, sums[1] / n, *blocks)
