@@ -39,7 +39,9 @@ def fit(Y, **params) -> DIBPNMF:
 def chromium():
     """Headless Chromium, found on the system; `make browser` installs it where it can."""
     playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    path = next(
+        filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+    )
     if path is None:
         pytest.skip("no Chromium found: `make browser`, or install it and put it on the PATH")
     with playwright.sync_playwright() as starter:
@@ -115,7 +117,14 @@ def make_large(M: int, N: int, K: int) -> DIBPNMF:
         record.n_components = rng.integers(K - 5, K + 5, 500).tolist()
         record.draws = [CompactDraw.pack((A, X))]
         model._records.append(record)
-    names = ("log_likelihood", "n_active", "n_components", *prior.theta_names, "tau_rows", "tau_columns")
+    names = (
+        "log_likelihood",
+        "n_active",
+        "n_components",
+        *prior.theta_names,
+        "tau_rows",
+        "tau_columns",
+    )
     model._scalars = {name: rng.normal(size=(4, 500)) for name in names}
     model._scalars["acceptance"] = np.ones((4, 500))
     model.diagnostics_ = diagnose(model._scalars)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from io import BytesIO
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from PIL import Image
 from scipy import sparse
 
 from dibpnmf.report import write_report
-from tests.report.conftest import EVIL
+from tests.report.conftest import EVIL, fit
 
 MEGABYTE = 2**20
 
@@ -36,7 +37,12 @@ def choose(page, text):
 def test_draws_every_chart_without_a_word_or_a_request(report, open_page):
     opened = open_page(report)
     draw_all(opened.page)
-    assert opened.page.locator("figure:visible .plot svg.marks, figure:visible .plot canvas.marks").count() >= 10
+    assert (
+        opened.page.locator(
+            "figure:visible .plot svg.marks, figure:visible .plot canvas.marks"
+        ).count()
+        >= 10
+    )
     assert opened.page.locator(".factor svg.marks").count() == 3
     assert opened.said == []
     assert [url for url in opened.asked if not url.startswith("data:")] == [report.as_uri()]
@@ -57,6 +63,7 @@ def test_search_by_keyboard_shows_factors_and_nearest_rows(report, planted, open
     page.keyboard.press("Enter")
     assert page.text_content("#row-result h3") == data.index[row]
     assert page.get_attribute("#row-search", "aria-expanded") == "false"
+    assert page.text_content("#search-count") == f"Showing {data.index[row]}, below."
 
     # The shares are those of the model, and the nearest row is.
     parts = model.embedding_ * model.components_.sum(axis=1)
@@ -113,9 +120,10 @@ def test_a_name_with_markup_is_shown_and_not_run(report, open_page):
 def test_the_policy_forbids_scripts_that_are_not_the_pages_own(report, open_page):
     opened = open_page(report)
     opened.page.evaluate(
-        "() => { const made = document.createElement('script'); made.textContent = 'window.ran = 1';"
+        "() => { const made = document.createElement('script');"
+        " made.textContent = 'window.ran = 1';"
         " document.body.append(made); document.body.insertAdjacentHTML('beforeend',"
-        " '<img src=\"data:,\" onerror=\"window.ran = 1\">'); }"
+        ' \'<img src="data:," onerror="window.ran = 1">\'); }'
     )
     opened.page.wait_for_timeout(200)
     assert opened.page.evaluate("window.ran") is None
@@ -139,7 +147,7 @@ def test_traces_can_be_chosen(report, planted, open_page):
     before = figure.locator("svg.marks").inner_html()
     page.select_option("#trace-choice", "tau_rows")
     page.wait_for_function(
-        "(before) => document.querySelector('figure[data-chart=traces] svg.marks').innerHTML !== before",
+        "(before) => document.querySelector('[data-chart=traces] svg.marks').innerHTML !== before",
         arg=before,
     )
     assert page.locator("#trace-choice option").count() == len(model.diagnostics_["r_hat"])
@@ -191,10 +199,24 @@ def test_keyboard_reaches_everything_and_readers_can_name_it(report, open_page):
     levels = page.evaluate("[...document.querySelectorAll('h1,h2,h3')].map((h) => +h.tagName[1])")
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(b - a <= 1 for a, b in zip(levels, levels[1:], strict=False))
+    assert all(b - a <= 1 for a, b in pairwise(levels))
     figure = page.locator('figure[data-chart="counts"]')
     figure.locator("details:not(.vega-embed details) summary").last.press("Enter")
     assert "Probability" in figure.locator("table").text_content()
+
+
+@pytest.mark.parametrize("K", [0, 1])
+def test_a_report_of_little_is_still_a_report(tmp_path, open_page, K):
+    Y = np.zeros((6, 5))
+    Y[:3, :3] = K
+    opened = open_page(
+        write_report(fit(Y, n_draws=10, n_components=K or None), tmp_path / "r.html")
+    )
+    draw_all(opened.page)
+    assert opened.page.locator(".factor").count() == K
+    choose(opened.page, "row 6")
+    assert "uses no factor" in opened.page.text_content("#row-result")
+    assert opened.said == []
 
 
 def test_large_report_is_small_and_searchable(large, tmp_path, open_page):

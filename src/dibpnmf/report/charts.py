@@ -23,6 +23,7 @@ Floats = NDArray[np.float64]
 Chart = dict[str, Any]
 
 _TRACE = 400  # points of a chain's trace
+_LEVEL = {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 4}  # labels of an axis
 
 
 def _chart(
@@ -59,7 +60,7 @@ def number_of_factors(model: DIBPNMF) -> Chart:
     chain = _field("chain", "nominal", "chain")
     encoding = {
         "x": _field("K", "ordinal", "number of factors",
-                    axis={"labelAngle": 0, "labelOverlap": True}, scale={"domain": shown}),
+                    axis=_LEVEL, scale={"domain": shown}),
         "y": _field("p", "quantitative", "posterior probability",
                     axis={"format": "%"}, scale={"domain": [0, 1]}),
         "color": chain if len(runs) > 1 else {"value": {"expr": "accent"}},
@@ -99,8 +100,8 @@ def traces(model: DIBPNMF) -> Chart:
 
 def heat_maps(maps: Maps, rows: list[str], columns: list[str]) -> dict[str, Chart]:
     """Data and reconstruction as maps with one scale of colour."""
-    both = [part for part in (maps.data, maps.mean) if part is not None]
-    high = max(float(np.nanquantile(part, 0.99)) for part in both) or 1.0
+    scale = maps.mean if maps.data is None else maps.data
+    high = float(np.nanquantile(scale, 0.99)) or float(np.nanmax(scale)) or 1.0
     out = {}
     for key, what, part in (("data", "data", maps.data), ("mean", "reconstruction", maps.mean)):
         if part is None:
@@ -175,7 +176,7 @@ def factors_used(used: Floats, noun: str) -> Chart:
     numbers, counts = np.unique(used, return_counts=True)
     encoding = {
         "x": _field("n", "ordinal", f"factors that a {noun} uses",
-                    axis={"labelAngle": 0, "labelOverlap": True}),
+                    axis=_LEVEL),
         "y": _field("count", "quantitative", f"{noun}s"),
         "tooltip": [_field("n", "ordinal", "factors used"),
                     _field("count", "quantitative", f"{noun}s", format=",")],
@@ -217,7 +218,7 @@ def factor_shares(factors: list[dict[str, Any]], names: list[str]) -> Chart:
         for k, (factor, name) in enumerate(zip(factors, names, strict=True))
     ]
     encoding = {
-        "x": _field("k", "ordinal", "factor", axis={"labelAngle": 0, "labelOverlap": True}),
+        "x": _field("k", "ordinal", "factor", axis=_LEVEL),
         "y": _field("share", "quantitative", "share of the reconstruction", axis={"format": "%"}),
         "tooltip": [_field("factor", "nominal", "factor"), _field("name", "nominal", "made of"),
                     _field("share", "quantitative", "share", format=".1%")],
@@ -232,7 +233,7 @@ def similarity(cosines: Floats, names: list[str], what: str) -> Chart:
     K = len(cosines)
     i, j = np.indices((K, K))
     full = [f"{label(k)}: {name}" for k, name in enumerate(names)]
-    axis = {"labelAngle": 0, "labelOverlap": True, "ticks": False, "domain": False,
+    axis = {**_LEVEL, "ticks": False, "domain": False,
             "labelExpr": "datum.value + 1"}  # fmt: skip
     encoding = {
         "x": _field("j", "ordinal", "factor", axis=axis),

@@ -63,7 +63,7 @@ def about_number(model: DIBPNMF) -> Verdict:
     headline = f"{counted(K, 'factor')}, with probability {percent(sure)}"
     others = sorted(((p, k) for k, p in counts.items() if k != K), reverse=True)
     named = [f"{k} has {percent(p)}" for p, k in others[:3] if p >= 0.01]
-    sentences = []
+    sentences = [] if others else ["Every draw of every chain has this number."]
     if named:
         sentences.append("Of other numbers, " + _and(named) + ".")
     if len(counts) > 1:
@@ -112,7 +112,8 @@ def about_fit(model: DIBPNMF, fit: Fit | None) -> Verdict:
         sentences.append(f"Of a zero and a non-zero cell, it gives the non-zero one the larger "
                          f"value {percent(fit.auc)} of the time.")  # fmt: skip
     sentences.append("Measured on the cells it was fitted to.")
-    headline = f"It explains {percent(max(fit.explained, 0.0))} of the variation between cells"
+    how_much = percent(fit.explained) if fit.explained > 0.0 else "none"
+    headline = f"It explains {how_much} of the variation between cells"
     return Verdict(level, headline, tuple(sentences))
 
 

@@ -175,6 +175,7 @@
     const used = factors.map((_, k) => [share(row, k), k]).filter(([s]) => s > 0).sort((a, b) => b[0] - a[0]);
     const title = element("h3", { className: "name", textContent: name, tabIndex: -1 });
     input.value = name;
+    byId("search-count").textContent = `Showing ${name}, below.`; // read out: it is a status
     result.replaceChildren(title);
     const count = used.length === 1 ? "1 factor" : `${used.length} factors`;
     result.append(element("p", { textContent: used.length
@@ -302,7 +303,6 @@
   function pick(i) {
     const row = matches[i];
     close();
-    count.textContent = "";
     showRow(row);
   }
 
