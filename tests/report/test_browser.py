@@ -107,6 +107,7 @@ def test_a_name_with_markup_is_shown_and_not_run(report, open_page):
     card.locator("svg.marks").wait_for()
     assert EVIL[:15] in card.locator("svg.marks").text_content()  # long names are cut there
     card.locator("summary").press("Enter")
+    card.locator("table").wait_for()
     assert card.locator("td, th").get_by_text(EVIL, exact=True).count() == 1
     card.locator("svg .mark-rect path").first.hover()
     tooltip = page.locator("#vg-tooltip-element.visible")
@@ -160,11 +161,14 @@ def test_screenshot_is_not_blank_and_nothing_is_cut_off(report, open_page, width
     choose(page, "1")
     page.wait_for_selector("#row-result svg.marks")
     assert page.evaluate("document.documentElement.scrollWidth") <= width
-    for figure in page.locator("figure:visible").all():
-        pixels = np.asarray(Image.open(BytesIO(figure.screenshot())).convert("L"), dtype=float)
-        assert pixels.std() > 3.0, figure.get_attribute("data-chart")
-    whole = np.asarray(Image.open(BytesIO(page.screenshot())).convert("L"), dtype=float)
-    assert (whole.mean() < 80) == (scheme == "dark")
+    page.evaluate("window.scrollTo(0, 0)")
+    whole = Image.open(BytesIO(page.screenshot(full_page=True))).convert("L")
+    assert (np.mean(whole) < 80) == (scheme == "dark")
+    for plot in page.locator(".plot:visible").all():
+        box = plot.bounding_box()
+        x, y = int(box["x"]), int(box["y"])
+        part = whole.crop((x, y, x + int(box["width"]), y + int(box["height"])))
+        assert np.std(part) > 3.0, box
 
 
 def test_dark_mode_follows_a_switch_while_the_page_is_open(report, open_page):

@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 Chart = dict[str, Any]
 
 _TRACE = 400  # points of a chain's trace
+# A little over the edges, or the ground would shine through between cells.
+_CLOSE = {"type": "rect", "width": {"band": 1.2}, "height": {"band": 1.2}}
 _LEVEL = {"labelAngle": 0, "labelOverlap": True, "labelSeparation": 4}  # labels of an axis
 
 
@@ -51,6 +53,7 @@ def number_of_factors(model: DIBPNMF) -> Chart:
     total = sum(len(run) for run in runs)
     found = sorted({K for run in runs for K in run})
     shown = list(range(max(found[0] - 2, 0), found[-1] + 3))
+    scale = {"domain": [0, 1]} if max(model.component_counts_.values()) > 0.5 else {}
     rows = [
         (K, f"chain {c + 1}", run.count(K) / total)
         for K in found
@@ -62,7 +65,7 @@ def number_of_factors(model: DIBPNMF) -> Chart:
         "x": _field("K", "ordinal", "number of factors",
                     axis=_LEVEL, scale={"domain": shown}),
         "y": _field("p", "quantitative", "posterior probability",
-                    axis={"format": "%"}, scale={"domain": [0, 1]}),
+                    axis={"format": "%"}, scale=scale),
         "color": chain if len(runs) > 1 else {"value": {"expr": "accent"}},
         "tooltip": [_field("K", "ordinal", "factors"), chain,
                     _field("p", "quantitative", "probability", format=".1%")],
@@ -121,7 +124,7 @@ def heat_maps(maps: Maps, rows: list[str], columns: list[str]) -> dict[str, Char
         out[key] = _chart(
             f"Heat map of the {what}: {part.shape[0]} by {part.shape[1]} blocks of rows and "
             "columns, sorted by their main factor.",
-            "rect", encoding,
+            _CLOSE, encoding,
             {"i": i.ravel().tolist(), "j": j.ravel().tolist(), "v": _digits(part.ravel())},
             height=380,
             transform=[_lookup("i", "row", _members(maps.rows, rows)),

@@ -7,7 +7,7 @@
   const K = factors.length;
   const FIRST_FACTORS = 12, BARS = 10, OPTIONS = 50, NEAREST = 8, TABLE_ROWS = 500;
   const byId = (id) => document.getElementById(id);
-  const percent = (x) => (x * 100).toFixed(x < 0.0995 ? 1 : 0) + "%";
+  const percent = (x) => x > 0 && x < 0.0005 ? "< 0.1%" : (x * 100).toFixed(x < 0.0995 ? 1 : 0) + "%";
   const number = (x) => x.toLocaleString("en", { maximumSignificantDigits: 4 });
 
   function element(tag, properties = {}, ...children) {
