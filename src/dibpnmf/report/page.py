@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _LIBRARIES = ("vega.min.js", "vega-lite.min.js", "vega-embed.min.js")
 _BARS = ("Bars are the columns' weights; the paler a bar, the less sure it is that the column "
          "belongs to the factor.")  # fmt: skip
-_IMAGES = "The stronger the colour of a pixel, the larger its weight; lists of pixels tell how sure each is."
+_IMAGES = "The stronger a pixel's colour, the larger its weight; lists tell how sure each pixel is."
 _MARKS = {words.GOOD: "✓", words.CARE: "!", words.BAD: "✕", words.UNKNOWN: "·"}
 
 
