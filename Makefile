@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 JOBS ?= 2
 
-.PHONY: setup demo test test-slow lint format bench clean
+.PHONY: setup browser demo test test-slow lint format bench clean
 
 setup: $(STAMP)
 
@@ -15,10 +15,21 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]"
 	touch $@
 
+# The report's tests need Chromium. Without one, and without the right to install it, they skip
+# and say so.
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null \
+	  || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null \
+	       && echo "Installing chromium for the report's tests" \
+	       && { apt-get install -qq -y --no-install-recommends chromium >/dev/null 2>&1 \
+	            || { apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
+	               >/dev/null 2>&1; }; } \
+	  || echo "No chromium, and it could not be installed: the report's browser tests will skip"
+
 demo: setup
 	$(BIN)/dibpnmf demo --out demo
 
-test: setup
+test: setup browser
 	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
 
 test-slow: setup
