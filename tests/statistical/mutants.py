@@ -258,6 +258,13 @@ MUTANTS = [
         (geweke(BB, 64_000), GRID_TWINS, EXACT),
     ),
     Mutant(
+        "grid proposal without the prior's share",
+        "likelihoods/grid_proposal.py",
+        "DEFENCE = 0.05 ",
+        "DEFENCE = 1e-9 ",
+        ("tests:tests/statistical/test_stuck.py",),
+    ),
+    Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
         "return math.log(u) > log_odds + gain + LOG_SLACK",
