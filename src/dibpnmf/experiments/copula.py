@@ -37,6 +37,16 @@ def draw_pairs(prior: str, n: int, seed: int, **theta: float) -> Floats:
     return np.exp(state.log_nu)
 
 
+def _pearson(nu: Floats) -> float:
+    table: Any = np.corrcoef(nu)
+    return float(table[0, 1])
+
+
+def _spearman(nu: Floats) -> float:
+    found: Any = stats.spearmanr(*nu)
+    return float(found.statistic)
+
+
 def copula_sample(rho: float, alpha1: float, alpha2: float, n: int, seed: int) -> dict[str, Any]:
     """Rank correlation and margins of copula stick pairs."""
     nu = draw_pairs("copula", n, seed, alpha1=alpha1, alpha2=alpha2, rho=rho)
@@ -44,21 +54,21 @@ def copula_sample(rho: float, alpha1: float, alpha2: float, n: int, seed: int) -
         stats.kstest(side, stats.beta(alpha, 1).cdf).statistic
         for side, alpha in zip(nu, (alpha1, alpha2), strict=True)
     ]
-    return {"spearman": stats.spearmanr(*nu).statistic, "margin_distance": max(margins)}
+    return {"spearman": _spearman(nu), "margin_distance": max(margins)}
 
 
 def beta_sample(a: float, b: float, n: int, seed: int) -> dict[str, Any]:
     """Correlation and margins of bivariate beta stick pairs, with its standard error."""
     nu = draw_pairs("bivariate-beta", n, seed, a=a, b=b)
-    parts = [np.corrcoef(part)[0, 1] for part in np.split(nu[:, : n - n % 20], 20, axis=1)]
+    parts = [_pearson(part) for part in np.split(nu[:, : n - n % 20], 20, axis=1)]
     margins = [
         stats.kstest(side, stats.beta(shape, 1).cdf).statistic
         for side, shape in zip(nu, (a, b), strict=True)
     ]
     return {
-        "pearson": np.corrcoef(nu)[0, 1],
+        "pearson": _pearson(nu),
         "error": np.std(parts, ddof=1) / np.sqrt(len(parts)),
-        "spearman": stats.spearmanr(*nu).statistic,
+        "spearman": _spearman(nu),
         "margin_distance": max(margins),
     }
 
@@ -82,10 +92,13 @@ def fit_families(spearman: float, alpha1: float, alpha2: float, n: int, seed: in
     log_nu = stats.norm.logcdf(normal) / np.array([alpha1, alpha2])
 
     def best(theta_of: Any, start: list[float]) -> float:
+        options: Any = {"xatol": 1e-3, "fatol": 1e-5}
         found = minimize(
             lambda point: -mean_log_pair(theta_of(*point), log_nu),
-            start, method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-5},
-        )  # fmt: skip
+            np.array(start),
+            method="Nelder-Mead",
+            options=options,
+        )
         return -float(found.fun)
 
     logs = [np.log(alpha1), np.log(alpha2)]
@@ -306,5 +319,3 @@ def draw_hints(rows: list[Any]) -> Figure:
               "log likelihood a pair,\ncopula − bivariate beta")  # fmt: skip
     figure.suptitle("Above 0 the copula fits better; grey: the paper's range for it", fontsize=10)
     return figure
-
-

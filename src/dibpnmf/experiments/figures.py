@@ -41,7 +41,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     ):
         path = folder / f"{name}.{ending}"
         temporary = folder / f".{name}.{os.getpid()}.part"
-        figure.savefig(temporary, format=ending, **options)  # type: ignore[arg-type]
+        figure.savefig(temporary, format=ending, **options)
         temporary.replace(path)
         paths.append(path)
     return paths
@@ -57,8 +57,8 @@ def label(axes: Axes, title: str, x: str, y: str) -> None:
 
 def draw_matrix(axes: Axes, values: ArrayLike, title: str, x: str, y: str, **options: Any) -> Any:
     """Draw a matrix in grey, zeros dark as in the paper."""
-    options = {"cmap": "gray", "vmin": 0.0} | options
-    image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest", **options)
+    shown: dict[str, Any] = {"cmap": "gray", "vmin": 0.0, **options}
+    image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest", **shown)
     label(axes, title, x, y)
     return image
 

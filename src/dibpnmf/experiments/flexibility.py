@@ -73,8 +73,8 @@ without data.
                     "best": [run["flexibility_best"] for run in runs],
                     "mean": [run["flexibility_mean"] for run in runs],
                 }
-        alone = {prior: select(outcomes, prior=prior, seed=settings.seed,
-                               n_draws=settings.choose(20000, 2000))[0] for prior in MODELS}  # fmt: skip
+        n = settings.choose(20000, 2000)
+        alone = {prior: select(outcomes, prior=prior, n_draws=n)[0] for prior in MODELS}
         return {"trials": found, "prior": alone}
 
     def claims(self, results: Results) -> list[Claim]:

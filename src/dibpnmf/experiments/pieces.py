@@ -104,9 +104,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, content: Any, indent: int | None = None) -> None:
     """Write JSON, NumPy numbers and arrays included, under a temporary name, then rename."""
-    text = json.dumps(
-        content, default=lambda array: array.tolist(), allow_nan=False, indent=indent
-    )
+    text = json.dumps(content, default=lambda array: array.tolist(), allow_nan=False, indent=indent)
     write_text(path, text + "\n")
 
 

@@ -158,7 +158,8 @@ class Meter:
         self._n, self._jobs = len(pieces), jobs
         self._start, self._measured, self._found = time.monotonic(), 0.0, True
         self._experiment = ""
-        self._bar, self._task = (_bar(), None) if show else (None, None)
+        self._bar: Any = _bar() if show else None
+        self._task: Any = None
 
     def begin(self, experiment: str) -> None:
         """Name the experiment at hand. What is reported in its first moment was found done."""
@@ -184,9 +185,7 @@ class Meter:
             minutes, seconds = divmod(int(self.seconds_left()), 60)
             done = self._n - len(self._left)
             text = f"{done}/{self._n} pieces, {minutes}:{seconds:02d} left"
-            self._bar.update(
-                self._task, completed=done, description=self._experiment, text=text
-            )
+            self._bar.update(self._task, completed=done, description=self._experiment, text=text)
 
     def __enter__(self) -> Self:
         if self._bar is not None:
