@@ -258,7 +258,7 @@ def _chain_sizes(settings: Settings) -> tuple[int, int, int, tuple[str, ...]]:
     """Warm-up, draws, seeds and inputs."""
     if settings.quick:
         return 6, 6, 2, ("binary",)
-    return 60, 40, N_SEEDS, INPUTS
+    return 50, 30, N_SEEDS, INPUTS
 
 
 def _factors(settings: Settings) -> tuple[int, ...]:

@@ -92,12 +92,12 @@ def fit_families(spearman: float, alpha1: float, alpha2: float, n: int, seed: in
     log_nu = stats.norm.logcdf(normal) / np.array([alpha1, alpha2])
 
     def best(theta_of: Any, start: list[float]) -> float:
-        options: Any = {"xatol": 1e-3, "fatol": 1e-5}
-        found = minimize(
+        search: Any = minimize  # its stubs know no options of this method
+        found = search(
             lambda point: -mean_log_pair(theta_of(*point), log_nu),
-            np.array(start),
+            start,
             method="Nelder-Mead",
-            options=options,
+            options={"xatol": 1e-3, "fatol": 1e-5},
         )
         return -float(found.fun)
 

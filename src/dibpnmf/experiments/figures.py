@@ -59,6 +59,8 @@ def draw_matrix(axes: Axes, values: ArrayLike, title: str, x: str, y: str, **opt
     """Draw a matrix in grey, zeros dark as in the paper."""
     shown: dict[str, Any] = {"cmap": "gray", "vmin": 0.0, **options}
     image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest", **shown)
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.get_major_locator().set_params(integer=True)
     label(axes, title, x, y)
     return image
 
