@@ -119,7 +119,7 @@ def test_processes_give_what_one_gives(tmp_path: Path) -> None:
 
 
 def test_meter_counts_down_to_nothing() -> None:
-    meter = run.Meter(_pieces(), jobs=2, show=False)
+    meter = run.Meter(_pieces(), n_pieces=6, jobs=2, show=False)
     assert meter.seconds_left() == pytest.approx(2.0)
     for piece in _pieces():
         meter.finish(piece)

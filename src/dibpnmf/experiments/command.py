@@ -5,11 +5,8 @@ from __future__ import annotations
 import os
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import click
-
-_NAMES = "copula, synthetic, convergence, flexibility, clustering, recommender, all"
 
 
 class _BadInput(click.ClickException):
@@ -59,44 +56,43 @@ def reproduce(
     pieces are kept in OUT/pieces. Cora, CiteSeer and MovieLens-100K are downloaded, or taken from
     the folder that DIBPNMF_DATA names.
     """
-    from dibpnmf.experiments.base import Settings
-    from dibpnmf.experiments.run import EXPERIMENTS
-
-    if experiment not in (*EXPERIMENTS, "all"):
-        raise _BadInput(f"there is no experiment {experiment!r}; choose one of {_NAMES}.")
     if jobs == 0 or jobs < -1:
         raise _BadInput(f"--jobs must be -1 (all cores) or at least 1; got {jobs}.")
-    names = EXPERIMENTS if experiment == "all" else (experiment,)
-    settings = Settings(quick, seed, *([tuple(sorted(set(folds)))] if folds else []))
     try:
-        _run(names, settings, out, jobs if jobs > 0 else os.cpu_count() or 1)
+        _run(experiment, quick, out, seed, jobs if jobs > 0 else os.cpu_count() or 1, folds)
     except KeyboardInterrupt:
         click.echo(f"Stopped. The same command continues from what is in {out}.", err=True)
         raise SystemExit(130) from None
 
 
-def _run(names: tuple[str, ...], settings: Any, out: Path, jobs: int) -> None:
-    """Check folder and data before any work, then run."""
-    from dibpnmf.experiments.run import experiment_of, reproduce, write_index
+def _run(name: str, quick: bool, out: Path, seed: int, jobs: int, folds: tuple[int, ...]) -> None:
+    """Check experiment, folder and data before any work, then run and say what came out."""
+    from dibpnmf.experiments.base import Settings
+    from dibpnmf.experiments.run import EXPERIMENTS, experiment_of, reproduce, write_index
 
+    if name not in (*EXPERIMENTS, "all"):
+        raise _BadInput(
+            f"there is no experiment {name!r}; choose one of {', '.join(EXPERIMENTS)}, all."
+        )
     _check_folder(out)
-    experiments = [experiment_of(name) for name in names]
+    experiments = [experiment_of(one) for one in (EXPERIMENTS if name == "all" else [name])]
     for experiment in experiments:
         try:
             experiment.check_data()
         except (OSError, ValueError) as error:
             raise _BadInput(" ".join(str(error).split())) from error
+    settings = Settings(quick, seed, tuple(sorted(set(folds))) or Settings.folds)
     try:
         found = reproduce(experiments, settings, out, jobs)
-        if len(names) > 1:
+        if name == "all":
             write_index(experiments, found, settings, out)
     except OSError as error:
-        raise _BadInput(f"cannot write into {out}: {error.strerror or error}") from error
-    for name, claims in found.items():
+        raise _BadInput(f"cannot go on, in {out}: {error.strerror or error}") from error
+    for one, claims in found.items():
         tally = Counter(claim.holds for claim in claims)
-        verdicts = ", ".join(f"{count} {word}" for word, count in sorted(tally.items()))
-        click.echo(f"{name}: {len(claims)} claims, hold: {verdicts}; {out / name / 'README.md'}")
-    if len(names) > 1:
+        verdicts = ", ".join(f"{word} {count}" for word, count in sorted(tally.items()))
+        click.echo(f"{one}: of {len(claims)} claims hold: {verdicts}. {out / one / 'README.md'}")
+    if name == "all":
         click.echo(f"All together: {out / 'README.md'}")
 
 

@@ -34,6 +34,8 @@ def new_figure(width: float, height: float) -> Figure:
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as PNG and PDF, each under a temporary name first."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # once is enough: laying out takes longer than drawing
     paths = []
     for ending, options in (
         ("png", {"dpi": 130}),
@@ -57,10 +59,12 @@ def label(axes: Axes, title: str, x: str, y: str) -> None:
 
 def draw_matrix(axes: Axes, values: ArrayLike, title: str, x: str, y: str, **options: Any) -> Any:
     """Draw a matrix in grey, zeros dark as in the paper."""
+    from matplotlib.ticker import MaxNLocator
+
     shown: dict[str, Any] = {"cmap": "gray", "vmin": 0.0, **options}
     image = axes.imshow(np.asarray(values), aspect="auto", interpolation="nearest", **shown)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.get_major_locator().set_params(integer=True)
+        axis.set_major_locator(MaxNLocator(integer=True))
     label(axes, title, x, y)
     return image
 

@@ -205,7 +205,7 @@ def _chain_sizes(settings: Settings) -> tuple[int, int]:
 
 
 def _factors(settings: Settings) -> tuple[int, ...]:
-    return settings.choose((1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 60, 80, 100), (2, 10, 20, 40))
+    return settings.choose((1, 2, 3, 5, 8, 12, 16, 20, 25, 30, 40, 60, 80, 100), (2, 10, 20, 30))
 
 
 def _errors(folds: list[Any], version: str, score: str = "MAE") -> Floats:

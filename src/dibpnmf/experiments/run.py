@@ -46,8 +46,9 @@ def reproduce(
     store = Store(out / "pieces")
     plans = {experiment.name: experiment.pieces(settings) for experiment in experiments}
     unique = {piece.name: piece for plan in plans.values() for piece in plan}
+    todo = [piece for piece in unique.values() if store.load(piece) is None]
     found: dict[str, list[Claim]] = {}
-    with Meter(list(unique.values()), jobs, show=sys.stderr.isatty()) as meter:
+    with Meter(todo, len(unique), jobs, show=sys.stderr.isatty()) as meter:
         for experiment in experiments:
             meter.begin(experiment.name)
             outcomes = run_pieces(plans[experiment.name], store, jobs, meter.finish)
@@ -147,38 +148,38 @@ class Meter:
 
     Parameters
     ----------
-    pieces : list of Piece
-        All pieces of the run, each once.
+    todo : list of Piece
+        The pieces that are not finished yet, each once.
+    n_pieces : int
+        Number of all pieces.
     jobs : int
     show : bool
     """
 
-    def __init__(self, pieces: list[Piece], jobs: int, show: bool) -> None:
-        self._left = {piece.name: piece.cost for piece in pieces}
-        self._n, self._jobs = len(pieces), jobs
-        self._start, self._measured, self._found = time.monotonic(), 0.0, True
+    def __init__(self, todo: list[Piece], n_pieces: int, jobs: int, show: bool) -> None:
+        self._left = {piece.name: piece.cost for piece in todo}
+        self._total, self._n, self._jobs = sum(self._left.values()), n_pieces, jobs
+        self._start = time.monotonic()
         self._experiment = ""
         self._bar: Any = _bar() if show else None
         self._task: Any = None
 
     def begin(self, experiment: str) -> None:
-        """Name the experiment at hand. What is reported in its first moment was found done."""
+        """Name the experiment at hand."""
         self._experiment = experiment
         self._show()
 
     def finish(self, piece: Piece) -> None:
         """Count a piece that was run, or found finished."""
-        cost = self._left.pop(piece.name, 0.0)
-        if time.monotonic() - self._start > 1.0:  # found ones are reported at once
-            self._measured += cost
+        self._left.pop(piece.name, None)
         self._show()
 
     def seconds_left(self) -> float:
         """Cost of what is left, at the pace so far."""
-        left = sum(self._left.values()) / self._jobs
-        if self._measured == 0.0:
-            return left
-        return sum(self._left.values()) * (time.monotonic() - self._start) / self._measured
+        left = sum(self._left.values())
+        done = self._total - left
+        pace = (time.monotonic() - self._start) / done if done > 0.0 else 1.0 / self._jobs
+        return left * pace
 
     def _show(self) -> None:
         if self._bar is not None and self._task is not None:
