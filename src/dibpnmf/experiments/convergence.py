@@ -25,9 +25,10 @@ class Convergence(Experiment):
     about = """
 The chains of the synthetic experiment on ten random matrices. A chain counts as converged at the
 first sweep at which the running mean of its log likelihood reaches the mean of its last quarter
-less one standard deviation of that quarter. A chain that still rises at its end shows as a late
-sweep, and "still rising" counts the chains whose last eighth lies above the eighth before it by
-more than one standard deviation. The paper judged by eye, from one chain a model.
+less one standard deviation of that quarter. A chain still rises at its end if its last eighth lies
+above the eighth before it by more than one standard deviation; it has not converged, and counts
+with its whole length. A chain may also settle early and low, in a poor mode, and count as quick.
+The paper judged by eye, from one chain a model.
 """
 
     def sizes(self, settings: Settings) -> dict[str, Any]:
@@ -63,7 +64,7 @@ more than one standard deviation. The paper judged by eye, from one chain a mode
     def tables(self, results: Results) -> str:
         """Everything by scheme and model."""
         header = ("scheme", "model", "sweeps needed, median", "smallest", "largest",
-                  "still rising at the end", "log likelihood, last quarter", "sd over matrices",
+                  "not converged", "log likelihood, last quarter", "sd over matrices",
                   "ms a sweep", "seconds needed, median")  # fmt: skip
         rows = (
             (scheme, MODELS[prior], f"{np.median(m['sweeps']):.0f}", min(m["sweeps"]),
@@ -81,7 +82,11 @@ def _summary(outcomes: list[Outcome]) -> dict[str, Any]:
     traces = [np.asarray(o.value["log_likelihood"]) for o in outcomes]
     step = max(1, len(traces[0]) // 250)
     return {
-        "sweeps": [chains.sweeps_to_converge(trace) for trace in traces],
+        "n_sweeps": len(traces[0]),
+        "sweeps": [
+            len(trace) if _still_rising(trace) else chains.sweeps_to_converge(trace)
+            for trace in traces
+        ],
         "rising": [_still_rising(trace) for trace in traces],
         "level": [float(trace[-(len(trace) // 4) :].mean()) for trace in traces],
         "K": [float(np.mean(o.value["K"][-(len(traces[0]) // 4) :])) for o in outcomes],
@@ -100,7 +105,9 @@ def _still_rising(trace: Any) -> bool:
 
 def _numbers(model: dict[str, Any]) -> str:
     sweeps = model["sweeps"]
-    rising = f", {sum(model['rising'])} still rising" if any(model["rising"]) else ""
+    rising = (
+        f", {sum(model['rising'])} of {len(sweeps)} not converged" if any(model["rising"]) else ""
+    )
     return f"{np.median(sweeps):.0f} ({min(sweeps)} to {max(sweeps)}{rising})"
 
 
@@ -108,14 +115,16 @@ def _sweeps_claim(results: Results, prior: str) -> Claim:
     paper = PAPER_SWEEPS[prior]
     median = float(np.median(results["literal"][prior]["sweeps"]))
     at_least = prior == "gaussian-process"
-    holds = median >= paper if at_least else paper / 2 <= median <= paper * 2
+    holds = verdict(median > paper if at_least else paper / 2 <= median <= paper * 2)
+    if at_least and median == results["literal"][prior]["n_sweeps"] <= paper:
+        holds = "not testable"  # in chains as short as these
     text = f"more than {paper}" if at_least else f"about {paper}"
     return Claim(
         f"{MODELS[prior]} takes {text} iterations to converge",
         "VI-A, L lists",
         f"median over ten matrices (range): {_numbers(results['literal'][prior])} by the paper's "
         f"updates, {_numbers(results['joint'][prior])} by ours",
-        verdict(holds),
+        holds,
     )
 
 

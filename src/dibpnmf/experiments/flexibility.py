@@ -31,7 +31,6 @@ def prior_flexibility(prior: str, n_draws: int, seed: int) -> dict[str, float]:
         A, X = model.simulate(s, (20, 30), 30).loadings
         used = A.any(axis=0) & X.any(axis=0)
         if used.any():
-            # As a share of each side: equal densities differ in number on 20 rows and 30 columns.
             values.append(flexibility(A[:, used], X[:, used]))
     return {"mean": float(np.mean(values)), "sd": float(np.std(values)), "n": len(values)}
 
