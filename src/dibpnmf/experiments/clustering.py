@@ -262,7 +262,7 @@ def _chain_sizes(settings: Settings) -> tuple[int, int, int, tuple[str, ...]]:
 
 
 def _factors(settings: Settings) -> tuple[int, ...]:
-    return settings.choose((2, 4, 7, 10, 12, 15, 20, 30, 40, 60, 80), (5, 15, 30))
+    return settings.choose((2, 5, 7, 10, 15, 20, 30, 50, 80), (5, 15, 30))
 
 
 def _values(results: Any, kind: str, prior: str, name: str, which: str = "scores") -> Floats:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from concurrent.futures import BrokenExecutor
 from pathlib import Path
 
 import click
@@ -86,6 +87,11 @@ def _run(name: str, quick: bool, out: Path, seed: int, jobs: int, folds: tuple[i
         found = reproduce(experiments, settings, out, jobs)
         if name == "all":
             write_index(experiments, found, settings, out)
+    except BrokenExecutor as error:
+        raise click.ClickException(
+            "a process was ended from outside, perhaps for lack of memory. The same command "
+            f"continues from what is in {out}; with --jobs 1 it needs less memory."
+        ) from error
     except OSError as error:
         raise _BadInput(f"cannot go on, in {out}: {error.strerror or error}") from error
     for one, claims in found.items():

@@ -144,7 +144,10 @@ def _finished(todo: list[Piece], store: Store, jobs: int) -> Iterable[Piece]:
             yield piece
         return
     work = Parallel(n_jobs=min(jobs, len(todo)), batch_size=1, return_as="generator_unordered")
-    yield from work(delayed(_finish_in_worker)(piece, store) for piece in todo)
+    with warnings.catch_warnings():
+        # joblib renews workers whose memory has grown, and says so.
+        warnings.filterwarnings("ignore", "A worker stopped while some jobs were given")
+        yield from work(delayed(_finish_in_worker)(piece, store) for piece in todo)
 
 
 def _finish_in_worker(piece: Piece, store: Store) -> Piece:
