@@ -354,3 +354,10 @@ def test_every_model_of_the_paper_is_a_prior() -> None:
     from dibpnmf.priors import PRIORS
 
     assert set(MODELS) == set(PRIORS)
+
+
+def test_crossing_is_where_sparse_nmf_stays_worse() -> None:
+    sparse = {2: 0.7, 10: 0.8, 20: 1.0}
+    assert recommender.crossing(sparse, 0.9) == pytest.approx(15.0)
+    assert recommender.crossing(sparse, 0.6) is None  # never better
+    assert recommender.crossing(sparse, 1.1) is None  # never worse

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -39,6 +39,12 @@ def verdict(*parts: bool) -> Verdict:
     if all(parts):
         return "yes"
     return "in part" if any(parts) else "no"
+
+
+def value_range(values: Sequence[int]) -> str:
+    """Smallest and largest value, or the one that there is."""
+    low, high = min(values), max(values)
+    return f"{low}" if low == high else f"{low} to {high}"
 
 
 def claims_table(claims: Iterable[Claim]) -> str:
