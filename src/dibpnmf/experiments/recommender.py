@@ -199,8 +199,8 @@ test ratings of a fold; the mean is the usual one.
         epsilon = [run["epsilon"] for runs in results["models"].values() for run in runs]
         return "\n".join(
             [
-                "## Errors\n\nMean over folds, ± the standard deviation over them. The estimated ε is "
-                f"{min(epsilon):.2f} to {max(epsilon):.2f} stars.\n",
+                "## Errors\n\nMean over folds, ± the standard deviation over them. The estimated ε "
+                f"is {min(epsilon):.2f} to {max(epsilon):.2f} stars.\n",
                 markdown_table(header, _rows(results)),
                 "## Measured by others on the same folds, clipped\n",
                 markdown_table(("method", "MAE", "RMSE"), OTHERS),
