@@ -38,6 +38,10 @@ SCORES = {
     "NMI": metrics.normalized_mutual_information,
     "ARI": metrics.adjusted_rand_index,
 }
+PAPER_FACTS = {
+    "citeseer": {"documents": 3312, "words": 3703, "classes": 6, "binary": True},
+    "cora": {"documents": 2708, "words": 1433, "classes": 7, "binary": True},
+}
 PAPER_FACTORS = {
     "citeseer": {"bivariate-beta": 10, "copula": 12, "gaussian-process": 12},
     "cora": {"bivariate-beta": 17, "copula": 15, "gaussian-process": 22},
@@ -70,6 +74,17 @@ def matrix(dataset: str, kind: str) -> Any:
     """Documents by words, 0/1 or tf-idf (rows of norm 1)."""
     Y = load(dataset).data
     return Y if kind == "binary" else TfidfTransformer().fit_transform(Y)
+
+
+def facts(dataset: str) -> dict[str, Any]:
+    """Size of a data set, and whether it holds zeros and ones only."""
+    data = load(dataset)
+    return {
+        "documents": data.data.shape[0],
+        "words": data.data.shape[1],
+        "classes": len(np.unique(data.target)),
+        "binary": bool(np.all(data.data.data == 1.0)),
+    }
 
 
 def cluster(dataset: str, A: Floats, seed: int) -> Scores:
@@ -205,6 +220,7 @@ tells, the numbers of factors are those of this run, not of the posterior.
         found: Results = {}
         for dataset in FETCH:
             found[dataset] = {
+                "facts": facts(dataset),
                 "baselines": [select(outcomes, dataset=dataset, seed=seed, kind=None,
                                      seeds=None)[0] for seed in seeds],
                 "inputs": {
@@ -225,6 +241,7 @@ tells, the numbers of factors are those of this run, not of the posterior.
     def claims(self, results: Results) -> list[Claim]:
         """Numbers of factors, order of the models, comparison with sparse NMF."""
         return [
+            *(_facts_claim(results, dataset) for dataset in FETCH),
             *(_factors_claim(results, d, p) for d in FETCH for p in MODELS),
             *(_good_claim(results, dataset) for dataset in FETCH),
             *(_best_claim(results, dataset) for dataset in FETCH),
@@ -268,6 +285,16 @@ def _factors(settings: Settings) -> tuple[int, ...]:
 def _values(results: Any, kind: str, prior: str, name: str, which: str = "scores") -> Floats:
     runs = results["inputs"][kind]["models"][prior]
     return np.array([run[which][name] for run in runs])
+
+
+def _facts_claim(results: Results, dataset: str) -> Claim:
+    text = "{documents} documents, {words} words as 0 or 1, {classes} classes"
+    found, paper = results[dataset]["facts"], PAPER_FACTS[dataset]
+    return Claim(
+        f"{NAMES[dataset]} has {text.format(**paper)}", "VI-B",
+        text.format(**found) if found["binary"] else "values other than 0 and 1",
+        verdict(found == paper),
+    )  # fmt: skip
 
 
 def _factors_claim(results: Results, dataset: str, prior: str) -> Claim:

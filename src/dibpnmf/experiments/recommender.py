@@ -50,6 +50,22 @@ def load(fold: int) -> Bunch:
     return fetch_movielens_100k(fold)
 
 
+def facts(fold: int) -> dict[str, float]:
+    """Size of the data set, and of the part kept for testing."""
+    data = load(fold)
+    ratings = np.concatenate([data.train.values, data.test.values])
+    users = np.bincount(np.concatenate([data.train.rows, data.test.rows]))
+    return {
+        "ratings": len(ratings),
+        "lowest": ratings.min(),
+        "highest": ratings.max(),
+        "users": data.shape[0],
+        "films": data.shape[1],
+        "fewest": int(users.min()),
+        "test": len(data.test.values) / len(ratings),
+    }
+
+
 def errors(fold: int, predicted: Floats) -> dict[str, dict[str, float]]:
     """MAE, the paper's sum, and RMSE, of predictions as they are and clipped to the scale."""
     truth = load(fold).test.values
@@ -167,6 +183,7 @@ test ratings of a fold; the mean is the usual one.
 
         return {
             "folds": list(settings.folds),
+            "facts": facts(settings.folds[0]),
             "models": {prior: part(prior=prior) for prior in MODELS},
             "sparse_nmf": [{"K": K, "folds": part(n_components=K)} for K in _factors(settings)],
             "item_mean": part(prior=None, n_components=None),
@@ -175,6 +192,7 @@ test ratings of a fold; the mean is the usual one.
     def claims(self, results: Results) -> list[Claim]:
         """The crossing at 20 factors, the order of the models, their variance."""
         return [
+            _facts_claim(results),
             *(_beyond_claim(results, *way) for way in (_PAPERS_WAY, *_WAYS)),
             *(_crossing_claim(results, *way) for way in (_PAPERS_WAY, *_WAYS)),
             _similar_claim(results),
@@ -227,6 +245,18 @@ def _model(results: Results, prior: str, how: str, version: str, score: str = "M
 
 def _sparse(results: Results, version: str) -> dict[int, Floats]:
     return {row["K"]: _errors(row["folds"], version) for row in results["sparse_nmf"]}
+
+
+def _facts_claim(results: Results) -> Claim:
+    f = results["facts"]
+    size = (f["ratings"], f["lowest"], f["highest"], f["users"], f["films"])
+    return Claim(
+        "MovieLens-100K has 100,000 ratings (1-5) from 943 users on 1682 movies, at least 20 by "
+        "each user; 20% of them are kept for testing", "VI-B",
+        f"{f['ratings']:,} ratings ({f['lowest']:.0f}-{f['highest']:.0f}), {f['users']} users, "
+        f"{f['films']} films, at least {f['fewest']} by each user; {f['test']:.0%} for testing",
+        verdict(size == (100_000, 1, 5, 943, 1682) and f["fewest"] >= 20 and f["test"] == 0.2),
+    )  # fmt: skip
 
 
 def _beyond_claim(results: Results, how: str, version: str) -> Claim:
