@@ -7,12 +7,16 @@ from pathlib import Path
 import click
 
 from dibpnmf import __version__
+from dibpnmf.experiments.command import reproduce
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dibpnmf")
 def main() -> None:
     """Nonnegative matrix factorization that learns its number of factors."""
+
+
+main.add_command(reproduce)
 
 
 @main.command()
