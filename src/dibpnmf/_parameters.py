@@ -32,6 +32,9 @@ def check_parameters(model: DIBPNMF) -> None:
     if not (isinstance(model.progress, str) and model.progress == "auto"):
         check.true_or_false("progress (unless 'auto')", model.progress)
     check.true_or_false("keep_draws", model.keep_draws)
+    check.path_or_none("checkpoint", model.checkpoint)
+    taken = "a number of seconds, 0 or more"
+    check.real_number("checkpoint_every", model.checkpoint_every, -1e-300, 1e12, taken)
     check.seed("random_state", model.random_state)
     check.threads("n_jobs", model.n_jobs)
     for start in starts_of(model.init):
