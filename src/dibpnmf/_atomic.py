@@ -12,20 +12,26 @@ PART = ".part"  # how temporary names end
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file that takes its name when it is whole and on the disk, and goes otherwise."""
+def temporary(path: Path) -> Iterator[Path]:
+    """Give a name to write under; what is there at the end takes the path, or goes on an error."""
     part = path.with_name(f".{path.name}{PART}")
     try:
-        with open(part, "wb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
+        yield part
         os.replace(part, path)
     except BaseException:
         with suppress(OSError):
             part.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that takes its name when it is whole and on the disk, and goes otherwise."""
+    with temporary(path) as part, open(part, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_folder(path: Path) -> None:

@@ -24,12 +24,14 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {choices}; got {value!r}.")
 
 
-def whole_number(name: str, value: object, least: int) -> int:
-    """Refuse what is not an integer of at least ``least``."""
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Refuse what is not an integer of at least ``least`` and at most ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name} must be at most {most}; got {value!r}.")
     return int(value)
 
 

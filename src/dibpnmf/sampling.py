@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -51,8 +52,8 @@ def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def n_threads(model: DIBPNMF) -> int:
-    """Threads that ``n_jobs`` asks for."""
-    return int(effective_n_jobs(model.n_jobs))
+    """Threads that ``n_jobs`` asks for, at most a few a core: more are in each other's way."""
+    return min(int(effective_n_jobs(model.n_jobs)), 4 * (os.cpu_count() or 1))
 
 
 # Parameters that draws do not depend on: a run may go on with others.

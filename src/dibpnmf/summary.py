@@ -41,3 +41,32 @@ def summarise(model: DIBPNMF) -> dict[str, Any]:
         "max_components": model.max_components_,
         "diagnostics": model.diagnostics_,
     }
+
+
+def in_words(summary: dict[str, Any]) -> list[str]:
+    """Say what was found, and how far to trust it, a line each."""
+    data, draws = summary["data"], summary["draws_per_chain"]
+    cells = data["n_rows"] * data["n_columns"]
+    missing = cells - data["n_observed"]
+    lines = [
+        f"Data: {data['n_rows']} rows × {data['n_columns']} columns"
+        + (f", {missing / cells:.0%} of the cells missing" if missing else ""),
+        factors_in_words(summary["component_counts"]),
+        f"Sparsity: a row uses {summary['row_density']:.0%} of the factors, a column "
+        f"{summary['column_density']:.0%}",
+    ]
+    if summary["status"] != "done":
+        lines.append(f"Interrupted: this rests on {sum(draws)} draws, {draws} per chain.")
+    doubts = summary["doubts"] or [f"the chains agree ({sum(draws)} draws from {len(draws)})."]
+    return [*lines, *(f"Trust: {doubt}" for doubt in doubts)]
+
+
+def factors_in_words(counts: dict[int, float]) -> str:
+    """Say how many factors there are, and how probable other numbers of them."""
+    probability = {int(K): p for K, p in counts.items()}
+    mode = max(probability, key=lambda K: probability[K])
+    others = ", ".join(
+        f"{K} with {p:.0%}" for K, p in sorted(probability.items()) if mode != K and p >= 0.01
+    )
+    sure = f"probability {probability[mode]:.0%}" + (f"; {others}" if others else "")
+    return f"Factors found: {mode} ({sure})"

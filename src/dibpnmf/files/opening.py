@@ -7,7 +7,6 @@ import gzip
 import io
 import zlib
 from pathlib import Path
-from typing import IO
 
 from dibpnmf.files.table import FileError
 
@@ -32,7 +31,7 @@ def read_bytes(path: Path) -> bytes:
         raise FileError(path, f"cannot be read: {error.strerror or error}") from error
 
 
-def _unpack(path: Path, unpacked: IO[bytes]) -> bytes:
+def _unpack(path: Path, unpacked: gzip.GzipFile) -> bytes:
     """Read to the end, but no further than anyone's data go."""
     data = bytearray()
     while part := unpacked.read(_CHUNK):
