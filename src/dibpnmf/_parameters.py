@@ -32,8 +32,8 @@ def check_parameters(model: DIBPNMF) -> None:
     sweeps = int(model.n_warmup) + int(model.n_draws) * int(model.n_thin)
     check.whole_number("n_warmup + n_draws * n_thin", sweeps, 1, _MOST_SWEEPS)
     if not (isinstance(model.epsilon, str) and model.epsilon == "auto"):
-        taken = "'auto' or a positive number below 1e30 (in units of the mean of Y)"
-        check.real_number("epsilon", model.epsilon, 0.0, 1e30, taken)
+        taken = "'auto' or a positive number, 1e-300 to 1e30 (in units of the mean of Y)"
+        check.real_number("epsilon", model.epsilon, 0.99e-300, 1e30, taken)
     check.real_number("min_share", model.min_share, -1e-300, 1.0, "a number in [0, 1)")
     if not (isinstance(model.progress, str) and model.progress == "auto"):
         check.true_or_false("progress (unless 'auto')", model.progress)

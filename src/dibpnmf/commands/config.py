@@ -19,7 +19,7 @@ def read_config(ctx: click.Context, param: click.Parameter, path: Path | None) -
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise click.BadParameter(f"cannot read {path}: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise click.BadParameter(f"{path} is not TOML: {error}") from error
     known = {
         option.name: option

@@ -148,12 +148,14 @@ def fit(ctx: click.Context, /, data: Path, out: Path, **options: Any) -> None:  
 
 def _model(ctx: click.Context, out: Path, options: dict[str, Any]) -> DIBPNMF:
     """Make the estimator; what is not given on resuming is as the run has it."""
+    from dibpnmf import _validation as check
     from dibpnmf._parameters import check_parameters
     from dibpnmf.estimator import DIBPNMF
     from dibpnmf.runs.errors import RunFolderError
     from dibpnmf.runs.folder import RunFolder
 
-    header = RunFolder(out).header() if out.is_dir() else None
+    check.path_or_none("--out", out)
+    header = RunFolder(out).header()
     if header is not None and not options["resume"]:
         raise RunFolderError(f"{out} holds a run already; give --resume to go on with it, or "
                              "another folder.")  # fmt: skip

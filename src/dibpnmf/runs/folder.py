@@ -82,8 +82,10 @@ class RunFolder:
         """The run that the folder holds, or None."""
         try:
             table = read_json(self.path / HEADER)
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return None
+        except OSError as error:
+            raise RunFolderError(f"cannot read {self.path / HEADER}: {error.strerror}.") from error
         try:
             if table["format"] != FORMAT:
                 raise RunFolderError(
@@ -102,10 +104,7 @@ class RunFolder:
 
     def known_header(self) -> Header:
         """The run that the folder holds, or an error that tells what it is instead."""
-        try:
-            header = self.header()
-        except (NotADirectoryError, PermissionError) as error:
-            raise RunFolderError(f"{self.path} cannot be read: {error.strerror}.") from error
+        header = self.header()
         if header is not None:
             return header
         if not self.path.is_dir():
