@@ -290,7 +290,7 @@ def test_frames_tell_where_they_are_cut():
 # ---------------------------------------------------------------------- full disks
 
 
-@pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 9])
+@pytest.mark.parametrize("at", [0, 1, 2, 3, 5, 7, 9, 12])
 def test_a_full_disk_stops_with_a_message_and_resumes(tmp_path, monkeypatch, at):
     calls = []
 
@@ -301,8 +301,11 @@ def test_a_full_disk_stops_with_a_message_and_resumes(tmp_path, monkeypatch, at)
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", full)
-        with pytest.raises(CannotSaveError, match=r"cannot write .*No space left.*resume"):
+        with pytest.raises(CannotSaveError, match=r"cannot write .*No space left") as caught:
             small(checkpoint=tmp_path / "run", checkpoint_every=0).fit(Y)
+    has_begun = at >= 6  # three files and the folder after each
+    assert ("and resume" if has_begun else "start again") in str(caught.value)
+    assert (tmp_path / "run").exists() == has_begun
     same_results(small(checkpoint=tmp_path / "run").fit(Y), small().fit(Y))
     assert not list((tmp_path / "run").glob(".*"))
 

@@ -19,7 +19,7 @@ class CannotSaveError(OSError):
 
 
 @contextmanager
-def saving(path: Path) -> Iterator[None]:
+def saving(path: Path, has_begun: bool = True) -> Iterator[None]:
     """Say which file could not be written, why, and what to do."""
     try:
         yield
@@ -27,8 +27,9 @@ def saving(path: Path) -> Iterator[None]:
         raise
     except OSError as error:
         reason = error.strerror or str(error)
+        kept = "Everything up to the last checkpoint" if has_begun else "Nothing"
         text = (
-            f"cannot write {path}: {reason}. Everything up to the last checkpoint is kept; mend "
-            "the cause (free some space?) and resume."
+            f"cannot write {path}: {reason}. {kept} is kept; mend the cause (free some space?) "
+            f"and {'resume' if has_begun else 'start again'}."
         )
         raise CannotSaveError(error.errno, text) from error

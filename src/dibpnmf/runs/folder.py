@@ -124,9 +124,9 @@ class RunFolder:
         names: Names,
     ) -> None:
         """Write what a run starts with; its header last."""
-        with saving(self.path):
+        with saving(self.path, has_begun=False):
             data.write(self.path / DATA, observations)
-            self.write_json(NAMES, {"rows": names[0], "columns": names[1]})
+            write_json(self.path / NAMES, {"rows": names[0], "columns": names[1]})
             table = {
                 "format": FORMAT,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -142,7 +142,7 @@ class RunFolder:
                 },
                 "versions": versions(),
             }
-            self.write_json(HEADER, table)
+            write_json(self.path / HEADER, table)
 
     def observations(self) -> Observations:
         """The run's matrix."""
@@ -158,9 +158,8 @@ class RunFolder:
 
     def write_json(self, name: str, table: Mapping[str, Any]) -> None:
         """Write one of the folder's JSON files, whole or not at all."""
-        with saving(self.path / name), replacing(self.path / name) as file:
-            text = json.dumps(_plain(table), indent=2, ensure_ascii=False, allow_nan=False)
-            file.write(text.encode("utf-8", "backslashreplace") + b"\n")
+        with saving(self.path / name):
+            write_json(self.path / name, table)
 
     def is_in_use(self) -> bool:
         """Whether a run is writing into the folder now."""
@@ -281,6 +280,13 @@ def read_json(path: Path) -> dict[str, Any]:
     if not isinstance(table, dict):
         raise RunFolderError(f"{path} is damaged: it holds no object.")
     return table
+
+
+def write_json(path: Path, table: Mapping[str, Any]) -> None:
+    """Write a JSON object, whole or not at all."""
+    text = json.dumps(_plain(table), indent=2, ensure_ascii=False, allow_nan=False)
+    with replacing(path) as file:
+        file.write(text.encode("utf-8", "backslashreplace") + b"\n")
 
 
 def _plain(value: Any) -> Any:
