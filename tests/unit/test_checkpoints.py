@@ -316,9 +316,9 @@ warnings.simplefilter("ignore")
 import numpy as np
 from dibpnmf import DIBPNMF
 Y = np.load(sys.argv[1])
-small = dict(n_warmup=12, n_draws=400, n_chains=2, random_state=0, checkpoint=sys.argv[2],
+small = dict(n_warmup=12, n_draws=150, n_chains=2, random_state=0, checkpoint=sys.argv[2],
              checkpoint_every=0.05)
-resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, resource.RLIM_INFINITY))
+resource.setrlimit(resource.RLIMIT_FSIZE, (25_000, resource.RLIM_INFINITY))
 try:
     DIBPNMF(**small).fit(Y)
 except OSError as error:
@@ -336,7 +336,7 @@ def test_a_file_that_the_system_lets_grow_no_further(tmp_path):
     assert "cannot write" in done.stdout
     assert "File too large" in done.stdout
     assert len(done.stdout.splitlines()) == 1
-    params = {"n_draws": 400}
+    params = {"n_draws": 150}
     same_results(small(checkpoint=tmp_path / "run", **params).fit(Y), small(**params).fit(Y))
 
 

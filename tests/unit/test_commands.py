@@ -186,11 +186,15 @@ def test_image_shapes_are_checked_before_any_work(data, tmp_path):
 
 
 def test_a_full_disk_ends_with_1_and_a_folder_that_resumes(data, tmp_path, monkeypatch, finished):
+    calls = []
+
     def full(_):
-        raise OSError(28, "No space left on device")
+        calls.append(1)
+        if len(calls) > 8:  # the run has begun by then
+            raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("dibpnmf.runs.chain_files.os.fsync", full)
+        patched.setattr("os.fsync", full)
         said = run("fit", data, "--out", tmp_path / "run", *SHORT, code=1)
     assert "No space left on device" in said.stderr
     assert "resume" in said.stderr
@@ -368,6 +372,19 @@ def test_info(finished, data):
     assert table["parameters"]["n_draws"] == 8
     assert "holds no run" in run("info", data.parent, code=2).stderr
     assert "not a folder" in run("info", data, code=2).stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["info"], ["report"], ["predict", "--cells", "x"],
+     ["export", "--format", "csv", "-o", "x.csv"]],
+)  # fmt: skip
+def test_what_is_no_run_is_refused(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    command, *options = arguments
+    for path in (".", "nothing"):
+        run(command, path, *options, code=2)
+    assert not os.listdir(tmp_path)
 
 
 def test_help_of_every_command():

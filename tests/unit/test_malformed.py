@@ -148,8 +148,7 @@ def test_arguments(arguments, folder):
 @pytest.mark.parametrize(
     "arguments",
     [["fit"], ["fit", "nothing.csv", "--out", "run"], ["fit", str(FILES[0]), "--out", "run"],
-     ["info", "nothing"], ["predict", "."], ["export", ".", "--format", "csv", "-o", "x"],
-     ["report", "."], ["nothing"]],
+     ["export", ".", "--format", "csv", "-o", "x"], ["nothing"]],
 )  # fmt: skip
 def test_in_a_process_of_its_own(arguments, folder):
     done = subprocess.run([sys.executable, "-m", "dibpnmf.cli", *arguments], capture_output=True,

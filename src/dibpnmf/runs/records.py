@@ -11,9 +11,8 @@ from dibpnmf.inference.gibbs import Problem, State
 from dibpnmf.posterior import Alignment, ChainRecord, CompactDraw
 from dibpnmf.runs.frames import Arrays, below, flatten
 
-# Lists of a record that get one entry a draw.
-_PER_DRAW = ("log_likelihood", "n_active", "n_components", "truncated", "acceptance", "theta",
-             "tau", "log_odds")  # fmt: skip
+# Lists of a record that get one entry a draw: numbers or arrays of them.
+_PER_DRAW = [f.name for f in fields(ChainRecord) if f.default_factory is list and f.name != "draws"]
 
 
 def draw_arrays(record: ChainRecord, at: int) -> Arrays:
@@ -87,5 +86,6 @@ def state_from_arrays(problem: Problem, arrays: Arrays) -> State:
         elif inner:
             parts[f.name] = tuple(inner[str(position)] for position in range(len(inner)))
         else:
-            parts[f.name] = arrays.get(f"state/{f.name}")
+            value = arrays.get(f"state/{f.name}")
+            parts[f.name] = value.item() if value is not None and not value.ndim else value
     return State(**parts)
