@@ -112,6 +112,17 @@ def test_an_existing_run_needs_resume_and_the_same_options(data, finished):
     assert "seed" in run("fit", data, "--out", out, "--resume", "--seed", 9, code=2).stderr
 
 
+def test_what_draws_do_not_depend_on_is_free_on_resume(data, finished, monkeypatch):
+    seen = []
+    fit = DIBPNMF.fit
+    monkeypatch.setattr(
+        DIBPNMF, "fit", lambda self, *a, **k: seen.append(self) or fit(self, *a, **k)
+    )
+    run("fit", data, "--out", finished[0], "--resume", code=3)
+    run("fit", data, "--out", finished[0], "--resume", "--jobs", 2, "--checkpoint-every", 1, code=3)
+    assert [(m.n_jobs, m.checkpoint_every) for m in seen] == [(-1, 30.0), (2, 1.0)]
+
+
 def test_other_data_are_refused_on_resume(tmp_path, finished):
     other = write_csv(tmp_path / "other.csv", Y * 2.0)
     assert "data are not" in run("fit", other, "--out", finished[0], "--resume", code=2).stderr

@@ -159,13 +159,13 @@ def _model(ctx: click.Context, out: Path, options: dict[str, Any]) -> DIBPNMF:
     if header is not None and not options["resume"]:
         raise RunFolderError(f"{out} holds a run already; give --resume to go on with it, or "
                              "another folder.")  # fmt: skip
+    known = header.parameters if header is not None else {}
     params = {
         name: _value(option, options[option])
         for option, name in _PARAMETERS.items()
-        if header is None or ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
+        if name not in known or ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
     }
     progress: bool | str = False if options["quiet"] or options["as_json"] else "auto"
-    known = header.parameters if header is not None else {}
     model = DIBPNMF(**{**known, **params, "checkpoint": out, "progress": progress})
     check_parameters(model)
     return model
