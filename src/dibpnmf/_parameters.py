@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 STARTS = ("auto", "nmf", "prior")
 
+# Streams of random numbers name a sweep by 32 bits. The other two would fill any memory.
+_MOST_SWEEPS, _MOST_CHAINS, _MOST_COLUMNS = 2**32 - 1, 10_000, 10_000
+
 
 def check_parameters(model: DIBPNMF) -> None:
     """Refuse a wrong parameter, naming it, its value and what is taken."""
@@ -23,15 +26,21 @@ def check_parameters(model: DIBPNMF) -> None:
     check.one_of("zeros", model.zeros, ("observed", "missing"))
     _check_columns(model)
     check.whole_number("n_warmup", model.n_warmup, 0)
-    for name in ("n_draws", "n_thin", "n_chains"):
+    for name in ("n_draws", "n_thin"):
         check.whole_number(name, getattr(model, name), 1)
+    check.whole_number("n_chains", model.n_chains, 1, _MOST_CHAINS)
+    sweeps = int(model.n_warmup) + int(model.n_draws) * int(model.n_thin)
+    check.whole_number("n_warmup + n_draws * n_thin", sweeps, 1, _MOST_SWEEPS)
     if not (isinstance(model.epsilon, str) and model.epsilon == "auto"):
-        taken = "'auto' or a positive number below 1e30 (in units of the mean of Y)"
-        check.real_number("epsilon", model.epsilon, 0.0, 1e30, taken)
+        taken = "'auto' or a positive number, 1e-300 to 1e30 (in units of the mean of Y)"
+        check.real_number("epsilon", model.epsilon, 0.99e-300, 1e30, taken)
     check.real_number("min_share", model.min_share, -1e-300, 1.0, "a number in [0, 1)")
     if not (isinstance(model.progress, str) and model.progress == "auto"):
         check.true_or_false("progress (unless 'auto')", model.progress)
     check.true_or_false("keep_draws", model.keep_draws)
+    check.path_or_none("checkpoint", model.checkpoint)
+    taken = "a number of seconds, 0 or more"
+    check.real_number("checkpoint_every", model.checkpoint_every, -1e-300, 1e12, taken)
     check.seed("random_state", model.random_state)
     check.threads("n_jobs", model.n_jobs)
     for start in starts_of(model.init):
@@ -43,7 +52,7 @@ def check_parameters(model: DIBPNMF) -> None:
 def _check_columns(model: DIBPNMF) -> None:
     for name in ("n_components", "max_components"):
         if getattr(model, name) is not None:
-            check.whole_number(name, getattr(model, name), 1)
+            check.whole_number(name, getattr(model, name), 1, _MOST_COLUMNS)
     if model.n_components is not None and model.max_components is not None:
         raise ValueError(
             "n_components fixes the number of columns and max_components bounds a learned "

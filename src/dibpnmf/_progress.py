@@ -16,12 +16,22 @@ class Progress:
     ----------
     n_chains, n_sweeps, n_warmup : int
     show : bool
+    done : list of int, optional
+        Sweeps that the chains of a resumed run have behind them.
     """
 
-    def __init__(self, n_chains: int, n_sweeps: int, n_warmup: int, show: bool) -> None:
+    def __init__(
+        self,
+        n_chains: int,
+        n_sweeps: int,
+        n_warmup: int,
+        show: bool,
+        done: list[int] | None = None,
+    ) -> None:
         self.n_chains, self.n_sweeps, self.n_warmup = n_chains, n_sweeps, n_warmup
         self._stop = threading.Event()
         self._latest: list[tuple[int, int, float]] = [(0, 0, math.nan)] * n_chains
+        self._done = done or [0] * n_chains
         self._bar = _bar() if show else None
         self._tasks: list[Any] = []
 
@@ -42,6 +52,8 @@ class Progress:
         if self._bar is None:
             return
         for task, (sweep, K, log_likelihood) in zip(self._tasks, self._latest, strict=True):
+            if sweep == 0 and self._bar.tasks[task].completed:
+                continue  # resumed, and not reported yet
             if sweep == 0:
                 # Only the first chains to run compile; the others wait for a thread.
                 nobody = all(latest[0] == 0 for latest in self._latest)
@@ -55,8 +67,10 @@ class Progress:
         if self._bar is not None:
             self._bar.start()
             self._tasks = [
-                self._bar.add_task(f"chain {c + 1}", total=self.n_sweeps, phase="", text="")
-                for c in range(self.n_chains)
+                self._bar.add_task(
+                    f"chain {c + 1}", total=self.n_sweeps, completed=done, phase="", text=""
+                )
+                for c, done in enumerate(self._done)
             ]
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -23,12 +24,14 @@ def one_of(name: str, value: object, allowed: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {choices}; got {value!r}.")
 
 
-def whole_number(name: str, value: object, least: int) -> int:
-    """Refuse what is not an integer of at least ``least``."""
+def whole_number(name: str, value: object, least: int, most: int | None = None) -> int:
+    """Refuse what is not an integer of at least ``least`` and at most ``most``."""
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer of at least {least}; got {value!r}.")
     if value < least:
         raise ValueError(f"{name} must be at least {least}; got {value!r}.")
+    if most is not None and int(value) > most:
+        raise ValueError(f"{name} must be at most {most}; got {value!r}.")
     return int(value)
 
 
@@ -71,6 +74,16 @@ def mapping_or_none(name: str, value: object) -> None:
     """Refuse what is neither a dict nor None."""
     if value is not None and not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a dict or None; got {value!r}.")
+
+
+def path_or_none(name: str, value: object) -> None:
+    """Refuse what is neither None nor names a path."""
+    if value is None:
+        return
+    if not isinstance(value, (str, os.PathLike)):
+        raise TypeError(f"{name} must be None or the path of a folder; got {value!r}.")
+    if not os.fspath(value) or "\0" in str(value):
+        raise ValueError(f"{name} must be None or the path of a folder; got {value!r}.")
 
 
 def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_array:
@@ -162,6 +175,19 @@ def _first(Y: Any, is_bad: Any, bound: float) -> str:
         row, column = np.argwhere(is_bad(Y, bound))[0]
         value = Y[row, column]
     return f"Y[{row}, {column}] is {value}"
+
+
+def names(name: str, given: Any, default: Any, size: int) -> list[str] | None:
+    """Check names of rows or columns: those given, else a DataFrame's, else None."""
+    found = given if given is not None else default
+    if found is None or callable(found):  # a list's index is a method
+        return None
+    if isinstance(found, str) or not isinstance(found, Iterable):
+        raise TypeError(f"{name} must be a sequence of {size} names; got {found!r}.")
+    texts = [str(one) for one in found]
+    if len(texts) != size:
+        raise ValueError(f"{name} must be {size} names, one for each; got {len(texts)}.")
+    return texts
 
 
 def some_observed(n_observed: int) -> None:

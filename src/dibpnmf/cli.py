@@ -7,10 +7,11 @@ from pathlib import Path
 import click
 
 from dibpnmf import __version__
+from dibpnmf.commands.lazy import LazyGroup
 from dibpnmf.experiments.command import reproduce
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="dibpnmf")
 def main() -> None:
     """Nonnegative matrix factorization that learns its number of factors."""

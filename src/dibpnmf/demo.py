@@ -14,6 +14,7 @@ from dibpnmf import plots
 from dibpnmf.datasets import make_planted
 from dibpnmf.diagnostics import InterruptedWarning
 from dibpnmf.estimator import DIBPNMF
+from dibpnmf.summary import factors_in_words
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -79,12 +80,6 @@ def _digits(out: Path, seed: int, progress: bool | str) -> str:
 
 
 def _summary(title: str, model: DIBPNMF, fit: str, files: list[Path]) -> str:
-    probability = model.component_counts_
-    mode = max(probability, key=lambda K: probability[K])
-    others = ", ".join(
-        f"{K} with {p:.0%}" for K, p in sorted(probability.items()) if mode != K and p >= 0.01
-    )
-    sure = f"probability {probability[mode]:.0%}" + (f"; {others}" if others else "")
     r_hat = model.diagnostics_["r_hat"]["log_likelihood"]
     trust = (
         f"The chains agree (R-hat of the log likelihood {r_hat:.2f})."
@@ -97,7 +92,7 @@ def _summary(title: str, model: DIBPNMF, fit: str, files: list[Path]) -> str:
         [
             title,
             "-" * len(title),
-            f"Factors found: {mode} ({sure})",
+            factors_in_words(model.component_counts_),
             f"Sparsity: a row uses {density[0]:.0%} of the factors, a column {density[1]:.0%}",
             f"Fit: {fit}",
             f"Trust: {trust}",

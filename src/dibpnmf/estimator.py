@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,13 +37,17 @@ from dibpnmf.posterior import (
     align,
     choose,
     frequencies,
+    long_enough,
     posterior_mode,
     shares,
     stack_scalars,
     to_datatree,
 )
 from dibpnmf.priors import PRIORS
-from dibpnmf.sampling import background, n_threads, sample
+from dibpnmf.runs.errors import RunFolderError
+from dibpnmf.runs.folder import HEADER, SUMMARY, Names, RunFolder
+from dibpnmf.sampling import Run, begun, n_threads, new_records, sample
+from dibpnmf.summary import summarise
 
 if TYPE_CHECKING:
     import xarray
@@ -103,6 +109,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     keep_draws : bool, default=True
         Keep all draws of A and X (needed by predict, reconstruct, score of fitted rows and
         posterior_similarity), or summaries only.
+    checkpoint : path, optional
+        Folder to save the run in while it samples, with a copy of Y. A fit that finds its own
+        run there, stopped in whatever way, goes on with it, to the bit as if never stopped; one
+        that finds another run is refused. `DIBPNMF.load` reads it.
+    checkpoint_every : float, default=30
+        Seconds between checkpoints.
 
     Attributes
     ----------
@@ -132,6 +144,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Truncation reached.
     diagnostics_ : dict
         ``r_hat``, ``ess_bulk``, ``ess_tail`` by scalar, and ``acceptance`` rates.
+    row_names_, column_names_ : list of str or None
+        Names given to `fit`, or those of a DataFrame's index and columns.
     posterior_ : xarray.DataTree
         Draws in ArviZ's layout, built on access.
 
@@ -165,6 +179,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         prior_params: dict[str, float] | None = None,
         min_share: float = 0.01,
         keep_draws: bool = True,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: float = 30.0,
     ) -> None:
         self.prior = prior
         self.likelihood = likelihood
@@ -184,10 +200,19 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.prior_params = prior_params
         self.min_share = min_share
         self.keep_draws = keep_draws
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     # ------------------------------------------------------------------ fitting
 
-    def fit(self, Y: ArrayLike, y: object = None) -> Self:
+    def fit(
+        self,
+        Y: ArrayLike,
+        y: object = None,
+        *,
+        row_names: Sequence[str] | None = None,
+        column_names: Sequence[str] | None = None,
+    ) -> Self:
         """Sample the posterior of the factorization of Y.
 
         Parameters
@@ -195,21 +220,60 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Y : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
             Nonnegative; NaN is a missing cell.
         y : ignored
+        row_names, column_names : sequence of str, optional
+            Names to show; by default those of a DataFrame.
         """
         check_parameters(self)
         matrix = self._read(Y, reset=True)
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
+        names = (
+            check.names("row_names", row_names, getattr(Y, "index", None), observations.shape[0]),
+            check.names(
+                "column_names", column_names, getattr(Y, "columns", None), observations.shape[1]
+            ),
+        )
         seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
-        epsilon = background(self, observations, seed)
-        records, interrupted = sample(self, observations, epsilon, seed)
-        self._set_results(observations, epsilon, records, seed)
+        with begun(self, observations, seed, names) as run:
+            records, interrupted = sample(self, observations, run)
+            self._set_results(observations, run, records, names)
+            if run.folder is not None:
+                run.folder.write_json(SUMMARY, summarise(self))
         self._warn(interrupted)
         return self
 
+    @classmethod
+    def load(cls, run: str | os.PathLike[str]) -> Self:
+        """Read a fitted model from the folder of a run made with ``checkpoint``.
+
+        A run that has not ended, or is still going on, is read up to its last checkpoint, with
+        a warning.
+        """
+        folder = RunFolder(run)
+        header = folder.known_header()
+        try:
+            model = cls(**header.parameters, checkpoint=os.fspath(run))
+            check_parameters(model)
+        except (TypeError, ValueError) as error:
+            raise RunFolderError(f"{folder.path / HEADER} is damaged: {error}") from error
+        records = new_records(model)
+        for chain, record in enumerate(records):
+            folder.chain(chain).read(record)
+        is_short = any(len(record) < model.n_draws for record in records)
+        records = long_enough(records)
+        if not records:
+            raise RunFolderError(f"{folder.path} holds no draw yet. Resume its run first.")
+        observations = folder.observations()
+        model.n_features_in_ = observations.shape[1]
+        known = Run(header.seed, header.epsilon, folder)
+        model._set_results(observations, known, records, folder.names())
+        if is_short:
+            model._warn_short()
+        return model
+
     def fit_transform(self, Y: ArrayLike, y: object = None, **params: Any) -> Floats:
         """Fit and return A of the chosen draw, `embedding_`."""
-        return self.fit(Y).embedding_
+        return self.fit(Y, **params).embedding_
 
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
@@ -217,9 +281,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return check.matrix(self, Y, reset, largest)
 
     def _set_results(
-        self, observations: Observations, epsilon: float, records: list[ChainRecord], seed: int
+        self, observations: Observations, run: Run, records: list[ChainRecord], names: Names
     ) -> None:
         """Read everything off the records."""
+        seed, epsilon = run.seed, run.epsilon
+        self.row_names_, self.column_names_ = names
         prior = records[0].prior
         chosen = choose(records, self.n_components is not None)
         chosen = self._average_loadings(chosen, observations, epsilon, seed)
@@ -289,14 +355,17 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _warn(self, interrupted: bool) -> None:
         """Tell what the user should know before trusting the result."""
         if interrupted:
-            n = [len(record) for record in self._records]
-            text = f"Interrupted: the results rest on the draws made so far, {n} per chain."
-            warnings.warn(text, InterruptedWarning, stacklevel=3)
+            self._warn_short()
         doubts = list(doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws))
         if self.n_components is None:
             doubts += doubts_about_truncation(self._touched, self.max_components_)
         for category, text in doubts:
             warnings.warn(text, category, stacklevel=3)
+
+    def _warn_short(self) -> None:
+        n = [len(record) for record in self._records]
+        text = f"Interrupted: the results rest on the draws made so far, {n} per chain."
+        warnings.warn(text, InterruptedWarning, stacklevel=4)
 
     # ------------------------------------------------------------------ using a fit
 

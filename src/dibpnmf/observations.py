@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -61,6 +61,11 @@ class Observations:
         csr.data = csr.data / scale
         csc = csr.T.tocsr()
         return cls(Y.shape, (_cells(csr), _cells(csc)), is_complete, scale, n_observed)
+
+    def unscaled(self) -> Self:
+        """Return the same in the units of the input."""
+        rows, columns = (side._replace(values=side.values * self.scale) for side in self.by_side)
+        return replace(self, by_side=(rows, columns), scale=1.0)
 
     def side(self, t: int) -> Cells:
         """Cells by row (t = 0) or by column (t = 1)."""

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from joblib import effective_n_jobs
 
@@ -18,6 +23,10 @@ from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.posterior import ChainRecord, long_enough
 from dibpnmf.priors import PRIORS
+from dibpnmf.runs.chain_files import ChainSaver
+from dibpnmf.runs.data import checksum
+from dibpnmf.runs.folder import Names, RunFolder, claimed, versions
+from dibpnmf.runs.records import state_from_arrays
 
 if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
@@ -43,33 +52,102 @@ def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
 
 
 def n_threads(model: DIBPNMF) -> int:
-    """Threads that ``n_jobs`` asks for."""
-    return int(effective_n_jobs(model.n_jobs))
+    """Threads that ``n_jobs`` asks for, at most a few a core: more are in each other's way."""
+    return min(int(effective_n_jobs(model.n_jobs)), 4 * (os.cpu_count() or 1))
 
 
-def sample(
-    model: DIBPNMF, observations: Observations, epsilon: float, seed: int
-) -> tuple[list[ChainRecord], bool]:
+# Parameters that draws do not depend on: a run may go on with others.
+_FREE = ("n_jobs", "progress", "checkpoint", "checkpoint_every", "random_state")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the chains share: seed, background rate, and the folder they are saved in."""
+
+    seed: int
+    epsilon: float
+    folder: RunFolder | None = None
+
+
+def identity(model: DIBPNMF) -> dict[str, Any]:
+    """Parameters that make a run the run it is."""
+    return {name: value for name, value in model.get_params().items() if name not in _FREE}
+
+
+@contextmanager
+def begun(model: DIBPNMF, observations: Observations, seed: int, names: Names) -> Iterator[Run]:
+    """Begin a run, or go on with the one that the folder ``checkpoint`` holds."""
+    if model.checkpoint is None:
+        yield Run(seed, background(model, observations, seed))
+        return
+    with claimed(model.checkpoint) as folder:
+        header = folder.header()
+        if header is None:
+            epsilon = background(model, observations, seed)
+            folder.begin(identity(model), seed, epsilon, observations, names)
+            yield Run(seed, epsilon, folder)
+        else:
+            asked = None if model.random_state is None else seed
+            header.refuse_changes(folder.path, identity(model), asked, checksum(observations))
+            _warn_of_versions(folder, header.versions)
+            yield Run(header.seed, header.epsilon, folder)
+
+
+def _warn_of_versions(folder: RunFolder, then: dict[str, str]) -> None:
+    changed = [
+        f"{k} {then.get(k)} then, {v} now" for k, v in versions().items() if v != then.get(k)
+    ]
+    if changed:
+        text = (
+            f"{folder.path} was started with other versions ({'; '.join(changed)}): the draws are "
+            "as good, but may differ from those of a run never stopped."
+        )
+        warnings.warn(text, UserWarning, stacklevel=5)
+
+
+def new_records(model: DIBPNMF) -> list[ChainRecord]:
+    """One empty record a chain."""
+    prior = PRIORS[model.prior].from_params(model.prior_params)
+    return [
+        ChainRecord(prior, model.min_share, bool(model.keep_draws)) for _ in range(model.n_chains)
+    ]
+
+
+def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[ChainRecord], bool]:
     """Run all chains; return their records and whether they were interrupted."""
     prior = PRIORS[model.prior].from_params(model.prior_params)
     likelihood = LIKELIHOODS[model.likelihood]()
-    generative = Model(prior, likelihood, epsilon)
+    generative = Model(prior, likelihood, run.epsilon)
     K, most_columns = truncation(model, observations.shape)
     schedule = Schedule(model.n_warmup, model.n_draws, model.n_thin, model.scheme, most_columns)
-    records = [
-        ChainRecord(prior, model.min_share, bool(model.keep_draws)) for _ in range(model.n_chains)
+    records = new_records(model)
+    savers = [
+        ChainSaver(run.folder.chain(c), record, model.checkpoint_every) if run.folder else None
+        for c, record in enumerate(records)
     ]
+    saved = [saver.resume() if saver else None for saver in savers]
     kinds = starts_of(model.init)
     progress = Progress(
-        model.n_chains, schedule.n_sweeps, model.n_warmup, should_show(model.progress)
-    )
+        model.n_chains, schedule.n_sweeps, model.n_warmup, should_show(model.progress),
+        [last.sweep if last else 0 for last in saved],
+    )  # fmt: skip
 
     def run_one(chain: int, executor: Executor) -> None:
         if progress.should_stop():
             return
-        problem = Problem(observations, prior, likelihood.kernel(epsilon), seed, chain, executor)
-        state = starts.start_state(problem, generative, K, kinds[chain % len(kinds)])
-        run_chain(problem, state, schedule, records[chain], progress)
+        problem = Problem(
+            observations, prior, likelihood.kernel(run.epsilon), run.seed, chain, executor
+        )
+        last, saver = saved[chain], savers[chain]
+        if last is None:
+            state = starts.start_state(problem, generative, K, kinds[chain % len(kinds)])
+        else:
+            state = state_from_arrays(problem, last.arrays)
+        visit = saver.visit if saver else None
+        first = last.sweep if last else 0
+        run_chain(problem, state, schedule, records[chain], progress, first, visit)
+        if saver:
+            saver.save()
 
     with progress:
         interrupted = run_chains(run_one, range(model.n_chains), n_threads(model), progress)

@@ -78,11 +78,21 @@ def grow(problem: Problem, state: State, K: int, sweep: int) -> State:
 
 
 def run_chain(
-    problem: Problem, state: State, schedule: Schedule, recorder: Recorder, monitor: Monitor
+    problem: Problem,
+    state: State,
+    schedule: Schedule,
+    recorder: Recorder,
+    monitor: Monitor,
+    first: int = 0,
+    visit: Callable[[State, int], None] | None = None,
 ) -> State:
-    """Warm up, then record every n_thin-th sweep. The truncation is frozen after warm-up."""
+    """Warm up, then record every n_thin-th sweep. The truncation is frozen after warm-up.
+
+    ``first`` is the number of sweeps that ``state`` has behind it; ``visit`` is shown every
+    state with that number.
+    """
     sweep_once = SCHEMES[schedule.scheme]
-    for sweep in range(schedule.n_sweeps):
+    for sweep in range(first, schedule.n_sweeps):
         state, info = sweep_once(problem, state, sweep)
         n_active = int(np.sum(np.all(info.counts > 0.0, axis=0)))
         monitor.report(problem.chain, sweep + 1, n_active, info.log_likelihood)
@@ -92,6 +102,8 @@ def run_chain(
         elif done < 0 and may_grow(schedule, state, info, sweep):
             K = min(schedule.most_columns, state.K + max(5, state.K // 4))
             state = grow(problem, state, K, sweep)
+        if visit is not None:
+            visit(state, sweep + 1)
         if monitor.should_stop():
             break
     return state

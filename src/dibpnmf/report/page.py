@@ -50,7 +50,7 @@ def write_report(
         Fitted.
     path : path-like
         The file; one that exists is replaced, in one step.
-    data : array-like, sparse matrix or DataFrame, optional
+    data : array-like, sparse matrix, DataFrame or Observations, optional
         The fitted matrix, to compare with its reconstruction.
     image_shape : (height, width), optional
         The columns are the pixels of an image of this shape, line by line.

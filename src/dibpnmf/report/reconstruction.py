@@ -70,15 +70,20 @@ class Maps:
 
 def read_data(model: DIBPNMF, data: Any) -> Observations:
     """Check that the data are those of the fit, as far as their shape tells."""
-    with warnings.catch_warnings():
-        # Names may have come with the data only now, or with the fit only.
-        warnings.filterwarnings("ignore", "X (has|does not have valid) feature names")
-        read = model._read(data, reset=False)
-    if read.shape != model._shape:
+    if isinstance(data, Observations):  # of a run's folder
+        observations = data.unscaled()
+    else:
+        with warnings.catch_warnings():
+            # Names may have come with the data only now, or with the fit only.
+            warnings.filterwarnings("ignore", "X (has|does not have valid) feature names")
+            read = model._read(data, reset=False)
+        observations = Observations.from_matrix(read, model.zeros, scale=1.0)
+    if observations.shape != model._shape:
         raise ValueError(
-            f"data must be the fitted matrix, of shape {model._shape}; got shape {read.shape}."
+            f"data must be the fitted matrix, of shape {model._shape}; got shape "
+            f"{observations.shape}."
         )
-    return Observations.from_matrix(read, model.zeros, scale=1.0)
+    return observations
 
 
 def sample_cells(model: DIBPNMF, observations: Observations) -> Sample:

@@ -1,0 +1,1 @@
+"""Malformed files and parameters, kept, and the script that made them (make.py)."""
