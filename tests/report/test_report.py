@@ -78,9 +78,9 @@ def test_maps_average_all_cells(planted):
     rows, columns = (np.concatenate(part) for part in (maps.rows, maps.columns))
     # 40 × 30 cells: each is a block of its own.
     np.testing.assert_allclose(maps.data, data.to_numpy()[np.ix_(rows, columns)])
-    np.testing.assert_allclose(
-        maps.mean, model.reconstruct()[np.ix_(rows, columns)], rtol=0.2, atol=0.05
-    )
+    # The map averages a part of the draws.
+    mean = model.reconstruct()[np.ix_(rows, columns)]
+    assert np.abs(maps.mean - mean).mean() < 0.05 * mean.mean()
 
 
 def test_maps_of_blocks_are_means_of_their_cells(planted, monkeypatch):

@@ -210,7 +210,9 @@ def test_a_full_disk_ends_with_1_and_a_folder_that_resumes(data, tmp_path, monke
     assert "No space left on device" in said.stderr
     assert "resume" in said.stderr
     again = run("fit", data, "--out", tmp_path / "run", *SHORT, "--resume", code=3)
-    assert again.stdout.splitlines()[:-1] == finished[1].stdout.splitlines()[:-1]
+    # The last two lines tell the folder and the report.
+    assert again.stdout.splitlines()[:-2] == finished[1].stdout.splitlines()[:-2]
+    assert (tmp_path / "run" / "report.html").exists()
 
 
 def test_ctrl_c_ends_with_130_and_keeps_results(data, tmp_path, monkeypatch, finished):
