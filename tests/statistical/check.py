@@ -9,6 +9,7 @@ Each check prints one line; the exit status is 1 if any of them rejects the samp
 from __future__ import annotations
 
 import argparse
+import resource
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -82,7 +83,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("checks", nargs="+")
     parser.add_argument("--source", type=Path, help="refuse to run on any other dibpnmf")
+    parser.add_argument("--seconds", type=int, help="processor time after which to give up")
     arguments = parser.parse_args()
+    if arguments.seconds:
+        # Not of the clock: a busy machine must not look like a sampler that diverges.
+        resource.setrlimit(resource.RLIMIT_CPU, (arguments.seconds, arguments.seconds + 5))
     found = Path(dibpnmf.__file__).resolve().parent
     if arguments.source and found != arguments.source.resolve():
         parser.error(f"dibpnmf is {found}, not {arguments.source}")

@@ -29,7 +29,7 @@ from .cases import CASES, parse_case
 from .errors import FULL_LEVEL
 from .exact import compare, problems
 from .geweke import Outcome, geweke
-from .mutants import MUTANTS, run_checks
+from .mutants import MUTANTS, PROCESSOR_SECONDS, run_checks
 from .recovery import SETTINGS, recover, recover_parameters
 from .sbc import calibrate
 
@@ -104,9 +104,9 @@ def mutant_row(index: int) -> Row:
     """Put a mutant (index −1: the unchanged package) through its checks."""
     mutant = MUTANTS[index] if index >= 0 else None
     checks = mutant.checks if mutant else tuple(dict.fromkeys(c for m in MUTANTS for c in m.checks))
-    limit = None if mutant else 3_600.0
+    seconds = PROCESSOR_SECONDS if mutant else 3_600
     with tempfile.TemporaryDirectory() as folder:
-        reasons = run_checks(Path(folder), mutant, checks, limit)
+        reasons = run_checks(Path(folder), mutant, checks, seconds)
     caught = any(reasons.values())
     name = mutant.name if mutant else "unchanged (control)"
     return {"mutant": name, "passed": caught == bool(mutant), "reasons": reasons}
