@@ -27,6 +27,7 @@ from dibpnmf.diagnostics import (
 from dibpnmf.inference.embedding import embed
 from dibpnmf.inference.executors import executor_of
 from dibpnmf.inference.gibbs import Problem
+from dibpnmf.inference.labels import relabel
 from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.observations import Observations
@@ -323,8 +324,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             )
         share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)])) * chosen.shares.sum()
         order = np.argsort(-share, kind="stable")
+        for side in (A, X):
+            relabel(side, np.ones(order.size), order)
         return replace(
-            chosen, loadings=(A[:, order], X[:, order]), shares=share[order],
+            chosen, loadings=(A, X), shares=share[order],
             log_odds=chosen.log_odds[:, order],
         )  # fmt: skip
 

@@ -58,7 +58,7 @@ class Observations:
         n_observed = int(np.prod(Y.shape)) if is_complete else int(csr.nnz)
         if scale is None:
             scale = _mean(csr.data, n_observed)
-        csr.data = csr.data / scale
+        csr.data /= scale
         csc = csr.T.tocsr()
         return cls(Y.shape, (_cells(csr), _cells(csc)), is_complete, scale, n_observed)
 
@@ -79,7 +79,9 @@ def _mean(values: Floats, n: int) -> float:
 
 
 def _cells(csr: sp.csr_array) -> Cells:
-    return Cells(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), csr.data)
+    return Cells(
+        csr.indptr.astype(np.int64, copy=False), csr.indices.astype(np.int32, copy=False), csr.data
+    )
 
 
 def _from_dense(Y: Floats) -> tuple[sp.csr_array, bool]:

@@ -12,6 +12,7 @@ from scipy.optimize import linear_sum_assignment
 
 from dibpnmf.inference.chain import is_truncated
 from dibpnmf.inference.gibbs import Info, State
+from dibpnmf.inference.labels import relabel
 from dibpnmf.priors.base import Prior
 
 if TYPE_CHECKING:
@@ -130,9 +131,10 @@ class Alignment:
 
     def __init__(self, reference: Sides) -> None:
         self.totals = np.maximum(reference[0].sum(axis=0), 1e-300)
-        self._units = tuple(_unit(side) for side in reference)
+        # Only for telling factors apart: half the memory is enough.
+        self._units = tuple(_unit(side).astype(np.float32) for side in reference)
         self.mean = np.zeros(reference[1].shape)
-        self.inclusion = np.zeros(reference[1].shape)
+        self.inclusion = np.zeros(reference[1].shape, np.float32)
         self.n = 0
 
     def add(self, loadings: Sides) -> None:
@@ -143,7 +145,7 @@ class Alignment:
             self.mean[:, own] += X[:, other] * (A[:, other].sum() / self.totals[own])
             self.inclusion[:, own] += X[:, other] > 0.0
 
-    def match(self, loadings: Sides) -> list[tuple[int, int]]:
+    def match(self, loadings: Sequence[NDArray[np.floating]]) -> list[tuple[int, int]]:
         """Pairs (reference column, column) that are the same factor."""
         cosines = [unit.T @ _unit(side) for unit, side in zip(self._units, loadings, strict=True)]
         if 0 in cosines[0].shape:
@@ -152,20 +154,15 @@ class Alignment:
         same = np.minimum(cosines[0], cosines[1])[own, other] >= _MATCH
         return list(zip(own[same].tolist(), other[same].tolist(), strict=True))
 
-    def columns_of(self, reference: Sides) -> Alignment:
-        """Re-express the sums for another reference's columns."""
-        new = Alignment(reference)
-        new.n = self.n
-        for own, other in new.match(self._as_sides()):
-            new.mean[:, own] = self.mean[:, other] * (self.totals[other] / new.totals[own])
-            new.inclusion[:, own] = self.inclusion[:, other]
-        return new
-
-    def _as_sides(self) -> Sides:
-        return self._units[0], self._units[1]
+    def merge(self, part: Alignment) -> None:
+        """Add the draws of another alignment, its reference's columns matched with these."""
+        self.n += part.n
+        for own, other in self.match(part._units):
+            self.mean[:, own] += part.mean[:, other] * (part.totals[other] / self.totals[own])
+            self.inclusion[:, own] += part.inclusion[:, other]
 
 
-def _unit(side: Floats) -> Floats:
+def _unit(side: NDArray[np.floating]) -> NDArray[np.floating]:
     norm = np.linalg.norm(side, axis=0)
     return side / np.where(norm > 0.0, norm, 1.0)
 
@@ -221,10 +218,13 @@ def choose(records: Sequence[ChainRecord], keep_all: bool) -> Chosen:
     A, X = packed.unpack()
     share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)]))
     order = np.argsort(-share, kind="stable")
+    for side in (A, X):
+        relabel(side, np.ones(order.size), order)
     if not keep_all:
         order = order[:mode]
+        A, X = A[:, :mode].copy(), X[:, :mode].copy()
     log_odds = record.log_odds[at][:, order]
-    return Chosen(c, at, (A[:, order], X[:, order]), share[order], log_odds, record.tau[at])
+    return Chosen(c, at, (A, X), share[order], log_odds, record.tau[at])
 
 
 def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
@@ -235,11 +235,9 @@ def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Float
             for draw in record.draws:
                 total.add(draw.unpack())
         elif record.aligned is not None:
-            part = record.aligned.columns_of(chosen.loadings)
-            total.mean += part.mean
-            total.inclusion += part.inclusion
-            total.n += part.n
-    return total.mean / total.n, total.inclusion / total.n
+            total.merge(record.aligned)
+    total.mean /= total.n
+    return total.mean, total.inclusion / np.float64(total.n)
 
 
 def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str, Floats]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from joblib import effective_n_jobs
@@ -84,7 +85,9 @@ def begun(model: DIBPNMF, observations: Observations, seed: int, names: Names) -
         header = folder.header()
         if header is None:
             epsilon = background(model, observations, seed)
-            folder.begin(identity(model), seed, epsilon, observations, names)
+            given = model.random_state
+            known = int(given) if isinstance(given, Integral) else None
+            folder.begin(identity(model), seed, known, epsilon, observations, names)
             yield Run(seed, epsilon, folder)
         else:
             asked = None if model.random_state is None else seed

@@ -221,10 +221,16 @@ def test_of_very_many_rows_a_part_is_searched(planted, tmp_path, monkeypatch):
     ],
 )
 def test_verdict_on_the_fit(planted, explained, expected, level, says):
-    verdict = words.about_fit(planted[0], Fit(explained, expected, None))
+    verdict = words.about_fit(planted[0], Fit(explained, expected, None, 0.02))
     assert verdict.level == level
     assert says in verdict.sentences[0]
     assert ("none" in verdict.headline) == (explained < 0)
+
+
+def test_a_reconstruction_that_is_off_on_average_is_told(planted):
+    verdict = words.about_fit(planted[0], Fit(0.5, (0.45, 0.55), None, 0.19))
+    assert verdict.level == words.CARE
+    assert "On average it lies 19% above the data." in verdict.sentences
 
 
 def test_data_of_the_model_itself_fit_as_expected(planted):

@@ -31,7 +31,8 @@ pytestmark = pytest.mark.filterwarnings(
 Y = make_planted(12, 10, 2, random_state=0).data
 ROWS = [f"row {i}" for i in range(11)] + ["=HYPERLINK(1)"]
 COLUMNS = [f"c{j}" for j in range(9)] + ["<script>alert(1)</script>"]
-SHORT = ["--warmup", "12", "--draws", "8", "--chains", "2", "--seed", "0", "--jobs", "1"]
+SHORT_WITHOUT_SEED = ["--warmup", "12", "--draws", "8", "--chains", "2", "--jobs", "1"]
+SHORT = [*SHORT_WITHOUT_SEED, "--seed", "0"]
 
 
 def run(*arguments, code=None):
@@ -108,7 +109,7 @@ def test_an_existing_run_needs_resume_and_the_same_options(data, finished):
     assert "--resume" in run("fit", data, "--out", out, *SHORT, code=2).stderr
     assert run("fit", data, "--out", out, "--resume", code=3).stdout == said.stdout
     assert run("fit", data, "--out", out, *SHORT, "--resume", code=3).stdout == said.stdout
-    assert "n_draws is 8" in run("fit", data, "--out", out, "--resume", "--draws", 9, code=2).stderr
+    assert "--draws is 8" in run("fit", data, "--out", out, "--resume", "--draws", 9, code=2).stderr
     assert "seed" in run("fit", data, "--out", out, "--resume", "--seed", 9, code=2).stderr
 
 
@@ -403,3 +404,35 @@ def test_what_is_no_run_is_refused(tmp_path, monkeypatch, arguments):
 def test_help_of_every_command():
     for command in ("fit", "report", "predict", "export", "info", "demo"):
         assert "Usage" in run(command, "--help", code=0).stdout
+
+
+def test_the_seed_that_is_shown_repeats_the_run(data, tmp_path):
+    run("fit", data, "--out", tmp_path / "one", *SHORT_WITHOUT_SEED, code=3)
+    shown = run("info", tmp_path / "one", "--json")
+    seed = json.loads(shown.stdout)["random_state"]
+    run("fit", data, "--out", tmp_path / "two", *SHORT_WITHOUT_SEED, "--seed", str(seed), code=3)
+    one, two = ((tmp_path / name / "chain-1.draws").read_bytes() for name in ("one", "two"))
+    assert one == two
+
+
+def test_cells_not_listed_are_told_to_be_zeros(tmp_path):
+    (tmp_path / "t.csv").write_text("row,col,value\na,x,1\nb,y,2\na,y,3\n")
+    said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *SHORT, code=3)
+    assert "--missing absent" in said.stderr
+
+
+def test_a_triplet_file_cut_before_its_last_value_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("row,col,value\na,x,1\nb,y,")
+    said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *SHORT, code=2)
+    assert "cut off?" in said.stderr
+
+
+def test_a_decimal_comma_is_not_a_separator(tmp_path):
+    (tmp_path / "t.csv").write_text("1;2,5\n3;4,1\n")
+    said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *SHORT, code=2)
+    assert "decimal comma" in said.stderr
+
+
+def test_messages_name_options_not_parameters(data, tmp_path):
+    said = run("fit", data, "--out", tmp_path / "run", "--draws", "0", code=2)
+    assert "--draws must be" in said.stderr

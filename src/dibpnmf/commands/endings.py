@@ -31,8 +31,9 @@ def in_one_line() -> Iterator[None]:
 
 
 def _end(message: str, code: int) -> NoReturn:
+    from dibpnmf.commands.options import in_options
     from dibpnmf.files.table import one_line
 
-    click.echo(f"Error: {one_line(message)}", err=True)
+    click.echo(f"Error: {in_options(one_line(message))}", err=True)
     click.get_current_context().exit(code)
     raise AssertionError

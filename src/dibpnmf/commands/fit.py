@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import secrets
 import sys
 import warnings
 from pathlib import Path
@@ -13,20 +14,12 @@ from click.core import ParameterSource
 
 from dibpnmf.commands.config import read_config
 from dibpnmf.commands.endings import DONE, INTERRUPTED, NOT_CONVERGED, in_one_line
+from dibpnmf.commands.options import PARAMETERS, in_options
 from dibpnmf.commands.reporting import check_image_shape, image_shape_option, make_report
 
 if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
     from dibpnmf.files import Table
-
-# Options that are parameters of DIBPNMF, by their names there.
-_PARAMETERS = {
-    "prior": "prior", "likelihood": "likelihood", "scheme": "scheme", "components": "n_components",
-    "max_components": "max_components", "epsilon": "epsilon", "warmup": "n_warmup",
-    "draws": "n_draws", "thin": "n_thin", "chains": "n_chains", "init": "init", "seed":
-    "random_state", "jobs": "n_jobs", "prior_param": "prior_params", "min_share": "min_share",
-    "checkpoint_every": "checkpoint_every", "missing": "zeros",
-}  # fmt: skip
 
 
 @click.command()
@@ -139,7 +132,7 @@ def fit(ctx: click.Context, /, data: Path, out: Path, **options: Any) -> None:  
     """
     with in_one_line():
         model = _model(ctx, out, options)
-        table, labels = _read(data, options)
+        table, labels = _read(ctx, data, options)
         check_image_shape(options["image_shape"], table.shape[1])
         _fit(model, table, options["quiet"])
         code = _tell(model, out, labels, options)
@@ -162,9 +155,12 @@ def _model(ctx: click.Context, out: Path, options: dict[str, Any]) -> DIBPNMF:
     known = header.parameters if header is not None else {}
     params = {
         name: _value(option, options[option])
-        for option, name in _PARAMETERS.items()
+        for option, name in PARAMETERS.items()
         if name not in known or ctx.get_parameter_source(option) is not ParameterSource.DEFAULT
     }
+    if header is None and params["random_state"] is None:
+        # A number that run.json keeps, so that the run can be repeated.
+        params["random_state"] = secrets.randbelow(2**31)
     progress: bool | str = False if options["quiet"] or options["as_json"] else "auto"
     model = DIBPNMF(**{**known, **params, "checkpoint": out, "progress": progress})
     check_parameters(model)
@@ -192,8 +188,12 @@ def _number(name: str, text: str) -> float:
         raise ValueError(f"{name} must be a number; got {text!r}.") from None
 
 
-def _read(data: Path, options: dict[str, Any]) -> tuple[Table, list[str] | None]:
+def _read(
+    ctx: click.Context, data: Path, options: dict[str, Any]
+) -> tuple[Table, list[str] | None]:
     """Read the data, and labels from them or from a file of their own."""
+    import scipy.sparse as sp
+
     from dibpnmf.commands.labels import read_labels
     from dibpnmf.files import read_table
 
@@ -204,6 +204,10 @@ def _read(data: Path, options: dict[str, Any]) -> tuple[Table, list[str] | None]
         None if in_file else label,
     )  # fmt: skip
     labels = read_labels(Path(label), table.shape[0]) if in_file else table.labels
+    is_default = ctx.get_parameter_source("missing") is ParameterSource.DEFAULT
+    if sp.issparse(table.matrix) and is_default and not (options["quiet"] or options["as_json"]):
+        click.echo("Note: cells that the file does not list are taken as zeros; --missing absent "
+                   "takes them as missing, --missing none stops this note.", err=True)  # fmt: skip
     return table, labels
 
 
@@ -249,12 +253,14 @@ def _tell(model: DIBPNMF, out: Path, labels: list[str] | None, options: dict[str
         paths = {"run": str(out), "report": str(report) if has_report else None}
         click.echo(json.dumps(summary | paths, indent=2, allow_nan=False))
     else:
-        lines = [*in_words(summary), f"Run: {out}"]
+        lines = [in_options(line) for line in in_words(summary)] + [f"Run: {out}"]
         if labels is not None:
             found = ", ".join(f"{name} {value:.2f}" for name, value in summary["labels"].items())
             lines.insert(-1, f"Labels: {found}")
         if has_report:
             lines.append(f"Report: {report}")
+        if summary["status"] != "done":
+            lines.append(f"Interrupted: the same command with --resume goes on with {out}")
         click.echo("\n".join(lines))
     sys.stdout.flush()
     if summary["status"] != "done":

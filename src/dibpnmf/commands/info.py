@@ -45,7 +45,14 @@ def describe(run: Path) -> dict[str, Any]:
     }
 
 
+def _seed(table: dict[str, Any]) -> str:
+    """What to give as --seed or random_state to repeat the run."""
+    given = table.get("random_state")
+    return str(given) if given is not None else "not a number that was given; see run.json"
+
+
 def _in_words(table: dict[str, Any]) -> list[str]:
+    from dibpnmf.commands.options import in_options
     from dibpnmf.summary import in_words
 
     advice = {"running": "", "done": "", "stopped": "; fit --resume goes on with it"}
@@ -60,7 +67,7 @@ def _in_words(table: dict[str, Any]) -> list[str]:
         for n, c in enumerate(table["chains"], 1)
     ]
     given = ", ".join(f"{k} {v}" for k, v in table["parameters"].items() if v is not None)
-    lines += [f"Parameters: {given}", f"Seed: {table['seed']}"]
+    lines += [f"Parameters: {given}", f"Seed: {_seed(table)}"]
     if table["summary"] is None:
         return [*lines, f"Data: {data['rows']} rows × {data['columns']} columns"]
-    return [*lines, *in_words(table["summary"])]
+    return [*lines, *(in_options(line) for line in in_words(table["summary"]))]

@@ -14,7 +14,8 @@ from dibpnmf.files.numbers import to_number
 from dibpnmf.files.opening import read_text
 from dibpnmf.files.table import FileError, Floats, Table, shown
 
-DELIMITERS = (",", "\t", ";", "|")
+# A comma last: where it is as frequent as another, it may be a decimal comma.
+DELIMITERS = ("\t", ";", "|", ",")
 _NAMES_ABOVE = ("", "id", "name", "names", "index")  # what a header may have above names of rows
 _FIELD = 10_000_000  # characters in a cell; the csv module's own default is 131,072
 
@@ -148,7 +149,10 @@ class _Body:
             read = [to_number(text, self.missing) for text in texts]
             if None in read:
                 at = places[read.index(None)]
-                raise self._bad(number, at, cells[at], "which is not a number") from None
+                what = "which is not a number"
+                if to_number(cells[at].replace(",", ".")) is not None:
+                    what += " (a decimal comma? write a point)"
+                raise self._bad(number, at, cells[at], what) from None
             values = np.array(read, dtype=np.float64)
         wrong = np.flatnonzero((values < 0.0) | np.isinf(values))
         if wrong.size:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dibpnmf.files.delimited import Line
 from dibpnmf.files.numbers import to_number
+from dibpnmf.files.opening import read_bytes
 from dibpnmf.files.table import FileError, Table, shown
 
 Ints = NDArray[np.int64]
@@ -34,6 +35,7 @@ def parse_triplets(path: Path, first: Line, rest: Iterable[Line], missing: Set[s
     is_header = len(first.cells) >= 3 and to_number(first.cells[2], missing) is None
     numbers, values = array("q"), array("d")
     rows, columns = _Names(), _Names()
+    line = first
     for line in rest if is_header else chain([first], rest):
         values.append(_value(path, line, missing))
         numbers.append(line.number)
@@ -41,6 +43,9 @@ def parse_triplets(path: Path, first: Line, rest: Iterable[Line], missing: Set[s
         columns.add(line.cells[1].strip())
     if not values:
         raise FileError(path, "a header and no row below it", first.number)
+    if not line.cells[2].strip() and not read_bytes(path).endswith((b"\n", b"\r")):
+        found = "found no value at the file's end (cut off?)"
+        raise FileError(path, found, line.number, "3 (value)")
     i, row_names = rows.sorted()
     j, column_names = columns.sorted()
     _refuse_repeated(path, numbers, i * len(column_names) + j, column_names, row_names)

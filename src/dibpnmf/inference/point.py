@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf import random as streams
+from dibpnmf._compile import kernel
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.likelihoods.rows import list_entries, update_loadings_literal
 
@@ -21,11 +22,19 @@ _WARMUP = 10
 _PURPOSE = (streams.ROW_LOADINGS, streams.COLUMN_LOADINGS)
 
 
+@kernel
+def add_scaled(total: Floats, side: Floats, scale: Floats) -> None:
+    """Add the columns of a side, each times its scale, in place: no third array is made."""
+    for i in range(side.shape[0]):
+        for k in range(side.shape[1]):
+            total[i, k] += side[i, k] * scale[k]
+
+
 def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: int) -> Sides:
     """Average ``n_sweeps`` draws of the loadings with masks and τ held, Eq. (21).
 
-    Each draw's columns are brought to the given columns' scale on the row side, so that the
-    product's scale stays where it belongs.
+    ``loadings`` serve as working memory. Each draw's columns are brought to the given columns'
+    scale on the row side, so that the product's scale stays where it belongs.
     """
     own = [np.ascontiguousarray(side) for side in loadings]
     if own[0].shape[1] == 0 or n_sweeps == 0:
@@ -38,9 +47,11 @@ def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: i
         if sweep >= _WARMUP:
             sums = own[0].sum(axis=0)
             scale = np.divide(target, sums, out=np.ones_like(sums), where=sums > 0.0)
-            total[0] += own[0] * scale
-            total[1] += own[1] / scale
-    return total[0] / n_sweeps, total[1] / n_sweeps
+            add_scaled(total[0], own[0], scale)
+            add_scaled(total[1], own[1], 1.0 / scale)
+    for side in total:
+        side /= n_sweeps
+    return total[0], total[1]
 
 
 def _update(problem: Problem, own: list[Floats], t: int, tau: float, sweep: int) -> None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dibpnmf import random as streams
 from dibpnmf._compile import kernel
 from dibpnmf.inference.gibbs import Problem, State
+from dibpnmf.inference.labels import relabel
 from dibpnmf.model import Model
 from dibpnmf.observations import Cells, Observations
 from dibpnmf.random import Stream, uniform
@@ -92,10 +93,14 @@ def _cut(A: Floats, X: Floats) -> tuple[Floats, Floats]:
         np.divide(X.mean(axis=0), A.mean(axis=0), out=np.ones(A.shape[1]), where=A.any(axis=0))
     )
     balance[balance == 0.0] = 1.0
-    sides = [A * balance, X / balance]
-    sides = [np.where(side > _THRESHOLD * side.max(axis=0), side, 0.0) for side in sides]
-    order = np.argsort(-sides[0].sum(axis=0) * sides[1].sum(axis=0), kind="stable")
-    return sides[0][:, order], sides[1][:, order]
+    A *= balance
+    X /= balance
+    for side in (A, X):
+        side[side <= _THRESHOLD * side.max(axis=0)] = 0.0
+    order = np.argsort(-A.sum(axis=0) * X.sum(axis=0), kind="stable")
+    for side in (A, X):
+        relabel(side, np.ones(order.size), order)
+    return A, X
 
 
 def background_rate(observations: Observations, seed: int) -> float:

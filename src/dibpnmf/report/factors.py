@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 _COLUMNS, _ROWS = 30, 5  # top columns and rows of a factor that are named
+_VISIBLE = 0.005  # share of a factor's weight below which a bar would look empty
 _IN_A_LABEL = 3  # columns that stand for a factor where there is little room
 _MOST_ROWS, _MOST_SHARES = 20_000, 4_000_000  # rows, and rows × factors, that can be searched
 _INK = (36, 89, 166)
@@ -57,6 +58,7 @@ def _top_columns(model: DIBPNMF, k: int, names: list[str]) -> list[list[Any]]:
     return [
         [names[j], round(float(weights[j]), 5), round(float(probability[j]), 3)]
         for j in _largest(weights, _COLUMNS)
+        if weights[j] >= _VISIBLE
     ]
 
 

@@ -50,12 +50,14 @@ class Fit:
 
     ``explained`` is the share of the cells' variance, ``expected`` the 5% and 95% points of
     that share in data drawn from the fitted model; ``auc`` the probability that a non-zero
-    cell has a larger reconstruction than a zero (None where there are few of either).
+    cell has a larger reconstruction than a zero (None where there are few of either);
+    ``excess`` how far the mean of the reconstruction lies above that of the data, relative to it.
     """
 
     explained: float
     expected: tuple[float, float]
     auc: float | None
+    excess: float
 
 
 @dataclass(frozen=True)
@@ -137,6 +139,7 @@ def judge(model: DIBPNMF, sample: Sample) -> Fit:
         _explained(sample.y, sample.mean),
         (float(low), float(high)),
         float(roc_auc_score(some, sample.mean)) if tells else None,
+        float(sample.mean.mean() / sample.y.mean() - 1.0) if some.any() else 0.0,
     )
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 GOOD, CARE, BAD, UNKNOWN = "good", "care", "bad", "unknown"
 _CENTRAL = ("log_likelihood", "n_components")  # without these nothing is settled
 _CLEARLY = 0.1  # of variance explained, beyond what is expected
+_OFF = 0.1  # relative difference of means from which it is worth telling
 _MEANINGS = {
     "log_likelihood": "fit to the data (log likelihood)",
     "n_components": "number of factors",
@@ -36,7 +37,7 @@ class Verdict:
 
 def meaning(scalar: str) -> str:
     """What a diagnosed quantity is."""
-    return _MEANINGS.get(scalar, f"{scalar}, a parameter of the prior")
+    return _MEANINGS.get(scalar, f"the prior's parameter {scalar}")
 
 
 def percent(share: float) -> str:
@@ -108,6 +109,10 @@ def about_fit(model: DIBPNMF, fit: Fit | None) -> Verdict:
     else:
         level, verdict = GOOD, "it fits as well as can be asked."
     sentences = [expected + verdict]
+    if abs(fit.excess) > _OFF:
+        level = CARE if level == GOOD else level
+        where = "above" if fit.excess > 0.0 else "below"
+        sentences.append(f"On average it lies {percent(abs(fit.excess))} {where} the data.")
     if fit.auc is not None:
         sentences.append(f"Of a zero and a non-zero cell, it gives the non-zero one the larger "
                          f"value {percent(fit.auc)} of the time.")  # fmt: skip
@@ -213,7 +218,7 @@ def about_similarity(cosines: np.ndarray, what: str) -> str:
     i, j = np.unravel_index(int(np.argmax(upper)), upper.shape)
     value = float(cosines[i, j])
     if value < 0.005:
-        return f"No two factors share any {what}."
+        return f"No two factors have anything to speak of in common by their {what}."
     return (f"Most alike by their {what}: factors {i + 1} and {j + 1}, with {value:.2f} "
             "(0 is nothing in common, 1 the same).")  # fmt: skip
 

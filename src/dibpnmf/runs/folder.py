@@ -119,6 +119,7 @@ class RunFolder:
         self,
         parameters: Mapping[str, Any],
         seed: int,
+        random_state: int | None,
         epsilon: float,
         observations: Observations,
         names: Names,
@@ -131,6 +132,7 @@ class RunFolder:
                 "format": FORMAT,
                 "started": datetime.now(UTC).isoformat(timespec="seconds"),
                 "parameters": _plain(parameters),
+                "random_state": random_state,
                 "seed": seed,
                 "epsilon": epsilon,
                 "data": {

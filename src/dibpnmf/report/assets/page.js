@@ -225,7 +225,7 @@
       drawLater(host, spec, () => top);
     }
     const strongest = element("p", { className: "strongest" }, "Strongest rows: ");
-    factor.rows.forEach((name, i) => strongest.append(i ? ", " : "", rowLink(name)));
+    factor.rows.forEach((name, i) => strongest.append(rowLink(name), i < factor.rows.length - 1 ? ", " : ""));
     card.append(strongest, asTable(`Its top ${factor.columns.length} columns`, () => tableOf(
       `${factor.label}: top columns`, ["Column", "Weight", "Probability"],
       factor.columns.map(([name, weight, p]) => [name, percent(weight), percent(p)]))));
@@ -237,7 +237,7 @@
   if (K === 0) list.append(element("p", { textContent: "No factor was found: the background alone explains the data." }));
   if (K > FIRST_FACTORS) {
     more.hidden = false;
-    more.textContent = `Show the other ${K - FIRST_FACTORS} factors`;
+    more.textContent = K === FIRST_FACTORS + 1 ? "Show the other factor" : `Show the other ${K - FIRST_FACTORS} factors`;
     more.addEventListener("click", () => {
       const cards = factors.slice(FIRST_FACTORS).map(factorCard);
       list.append(...cards);

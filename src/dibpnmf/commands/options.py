@@ -1,0 +1,25 @@
+"""Parameters of DIBPNMF by the names of their options."""
+
+from __future__ import annotations
+
+import re
+
+PARAMETERS = {
+    "prior": "prior", "likelihood": "likelihood", "scheme": "scheme", "components": "n_components",
+    "max_components": "max_components", "epsilon": "epsilon", "warmup": "n_warmup",
+    "draws": "n_draws", "thin": "n_thin", "chains": "n_chains", "init": "init", "seed":
+    "random_state", "jobs": "n_jobs", "prior_param": "prior_params", "min_share": "min_share",
+    "checkpoint_every": "checkpoint_every", "missing": "zeros",
+}  # fmt: skip
+
+_WORDS = re.compile(
+    r"\b(" + "|".join(sorted(set(PARAMETERS.values()) - {"prior", "likelihood", "init", "zeros"}))
+    + r")\b(=?)"
+)  # fmt: skip
+_OPTIONS = {name: "--" + option.replace("_", "-") for option, name in PARAMETERS.items()}
+
+
+def in_options(text: str) -> str:
+    """Say in options what a message says in parameters: n_draws is --draws here."""
+    text = text.replace("zeros='missing'", "--missing absent")
+    return _WORDS.sub(lambda m: _OPTIONS[m[1]] + (" " if m[2] else ""), text)
