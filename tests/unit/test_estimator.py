@@ -223,7 +223,7 @@ def test_binding_truncation_is_told_with_what_to_pass(planted):
 
 def test_truncation_grows_in_warmup_and_is_frozen_after(planted, monkeypatch):
     monkeypatch.setattr(starts, "default_rank", lambda shape: 1)
-    monkeypatch.setattr(sampling, "_HEADROOM", 1)
+    monkeypatch.setattr(sampling, "HEADROOM", 1)
     assert small(n_warmup=0).fit(planted).max_components_ == 2
     model = small(n_warmup=60, init="prior", random_state=1).fit(planted)
     assert model.max_components_ > 2
