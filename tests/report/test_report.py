@@ -229,8 +229,9 @@ def test_verdict_on_the_fit(planted, explained, expected, level, says):
 
 def test_a_reconstruction_that_is_off_on_average_is_told(planted):
     verdict = words.about_fit(planted[0], Fit(0.5, (0.45, 0.55), None, 0.19))
-    assert verdict.level == words.CARE
+    assert verdict.level == words.GOOD
     assert "On average it lies 19% above the data." in verdict.sentences
+    assert words.about_fit(planted[0], Fit(0.5, (0.45, 0.55), None, -0.3)).level == words.CARE
 
 
 def test_data_of_the_model_itself_fit_as_expected(planted):

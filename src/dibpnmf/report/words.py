@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 GOOD, CARE, BAD, UNKNOWN = "good", "care", "bad", "unknown"
 _CENTRAL = ("log_likelihood", "n_components")  # without these nothing is settled
 _CLEARLY = 0.1  # of variance explained, beyond what is expected
-_OFF = 0.1  # relative difference of means from which it is worth telling
+# Relative difference of means from which it is told, and from which it is a doubt. With as much
+# noise as signal the posterior is skewed, and its mean above the data even where the model is right.
+_OFF, _FAR_OFF = 0.1, 0.25
 _MEANINGS = {
     "log_likelihood": "fit to the data (log likelihood)",
     "n_components": "number of factors",
@@ -110,7 +112,7 @@ def about_fit(model: DIBPNMF, fit: Fit | None) -> Verdict:
         level, verdict = GOOD, "it fits as well as can be asked."
     sentences = [expected + verdict]
     if abs(fit.excess) > _OFF:
-        level = CARE if level == GOOD else level
+        level = CARE if level == GOOD and abs(fit.excess) > _FAR_OFF else level
         where = "above" if fit.excess > 0.0 else "below"
         sentences.append(f"On average it lies {percent(abs(fit.excess))} {where} the data.")
     if fit.auc is not None:
