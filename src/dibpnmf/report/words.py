@@ -17,7 +17,7 @@ GOOD, CARE, BAD, UNKNOWN = "good", "care", "bad", "unknown"
 _CENTRAL = ("log_likelihood", "n_components")  # without these nothing is settled
 _CLEARLY = 0.1  # of variance explained, beyond what is expected
 # Relative difference of means from which it is told, and from which it is a doubt. With as much
-# noise as signal the posterior is skewed, and its mean above the data even where the model is right.
+# noise as signal the posterior is skewed, and its mean above the data where the model is right too.
 _OFF, _FAR_OFF = 0.1, 0.25
 _MEANINGS = {
     "log_likelihood": "fit to the data (log likelihood)",
