@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dibpnmf import _validation as check
-from dibpnmf import prediction, scoring
+from dibpnmf import clustering, prediction, scoring
 from dibpnmf._parameters import check_parameters
 from dibpnmf.diagnostics import (
     InterruptedWarning,
@@ -491,6 +491,30 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         chosen = np.arange(self._shape[0]) if rows is None else rows
         index = check.cell_indices("rows", chosen, self._shape[0])
         return prediction.similarity((draw.unpack() for draw in draws), index)
+
+    def consensus_clusters(self, n_clusters: int | None = None) -> NDArray[np.int64]:
+        """Cluster the rows by `posterior_similarity`, averaged over all draws and chains.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            By default the number before the largest gap between the eigenvalues of the
+            normalised similarity, from 2 to 30.
+
+        Returns
+        -------
+        labels : ndarray of int
+            From 0, the largest cluster, up.
+        """
+        check_is_fitted(self)
+        if n_clusters is not None:
+            check.whole_number("n_clusters", n_clusters, 1)
+            if n_clusters > self._shape[0]:
+                raise ValueError(
+                    f"n_clusters must be at most the number of rows, {self._shape[0]}; "
+                    f"got {n_clusters}."
+                )
+        return clustering.consensus(self.posterior_similarity(), n_clusters, seed=0)
 
     @property
     def posterior_(self) -> xarray.DataTree:
