@@ -199,6 +199,19 @@ def some_observed(n_observed: int) -> None:
         )
 
 
+def levels(name: str, values: Any) -> Floats:
+    """Check a set of values that entries can take; return it in order."""
+    try:
+        known = np.unique(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        known = np.empty(0)
+    if known.size < 2 or not np.all(np.isfinite(known)) or known[0] < 0.0:
+        raise ValueError(
+            f"{name} must be at least two different finite numbers >= 0; got {values!r}."
+        )
+    return known
+
+
 def cell_indices(name: str, values: Any, size: int) -> NDArray[np.int64]:
     """Check indices of rows or columns, given as an integer or a list of them."""
     index = np.atleast_1d(np.asarray(values))

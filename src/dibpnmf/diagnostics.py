@@ -16,6 +16,10 @@ class InterruptedWarning(UserWarning):
     """Sampling was interrupted, and the results rest on the draws made until then."""
 
 
+class LikelihoodWarning(UserWarning):
+    """The data plainly contradict the likelihood that was chosen."""
+
+
 MAX_R_HAT, MIN_ESS = 1.05, 50.0
 TRUNCATED_SHARE = 0.1  # share of draws in which the last columns may be in use
 _FEWEST = 4  # draws below which chains cannot be compared

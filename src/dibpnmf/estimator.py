@@ -16,10 +16,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dibpnmf import _validation as check
-from dibpnmf import prediction, scoring
+from dibpnmf import clustering, prediction, scoring
 from dibpnmf._parameters import check_parameters
 from dibpnmf.diagnostics import (
     InterruptedWarning,
+    LikelihoodWarning,
     diagnose,
     doubts_about_draws,
     doubts_about_truncation,
@@ -47,16 +48,23 @@ from dibpnmf.posterior import (
 from dibpnmf.priors import PRIORS
 from dibpnmf.runs.errors import RunFolderError
 from dibpnmf.runs.folder import HEADER, SUMMARY, Names, RunFolder
-from dibpnmf.sampling import Run, begun, n_threads, new_records, sample
+from dibpnmf.sampling import Run, begun, likelihood_of, n_threads, new_records, sample
 from dibpnmf.summary import summarise
 
 if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
+Cells = NDArray[np.int64]
 
 _AVERAGED = 100  # draws of the loadings given the chosen masks
 _LARGEST = 1e250  # entries up to here, so that no sum or product of them overflows
+
+
+def _stored(matrix: Floats | sp.csr_array) -> Floats:
+    """Entries that a matrix holds, without the missing ones."""
+    values = matrix.data if sp.issparse(matrix) else matrix
+    return values[~np.isnan(values)]
 
 
 class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -69,8 +77,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ----------
     prior : {"bivariate-beta", "copula", "gaussian-process"}, default="bivariate-beta"
         How the two sides' column usages depend on each other.
-    likelihood : {"exponential"}, default="exponential"
-        Distribution of an entry given its mean λ.
+    likelihood : {"exponential", "gaussian", "poisson"}, default="exponential"
+        Distribution of an entry given its mean λ: exponential, the paper's, with noise as large
+        as the signal; Gaussian with a learned precision, for ratings, measurements and weights;
+        Poisson, for counts and binary data.
     n_components : int, optional
         Fixes the number of columns; excludes ``max_components``. By default it is learned.
     max_components : int, optional
@@ -240,7 +250,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             self._set_results(observations, run, records, names)
             if run.folder is not None:
                 run.folder.write_json(SUMMARY, summarise(self))
-        self._warn(interrupted)
+        self._warn(interrupted, _stored(matrix))
         return self
 
     @classmethod
@@ -279,7 +289,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
         largest = _LARGEST if reset else _LARGEST * min(1.0, self._scale)
-        return check.matrix(self, Y, reset, largest)
+        matrix = check.matrix(self, Y, reset, largest)
+        LIKELIHOODS[self.likelihood]().refuse(_stored(matrix))
+        return matrix
 
     def _set_results(
         self, observations: Observations, run: Run, records: list[ChainRecord], names: Names
@@ -288,12 +300,13 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed, epsilon = run.seed, run.epsilon
         self.row_names_, self.column_names_ = names
         prior = records[0].prior
+        self._likelihood = likelihood_of(self, observations)
         chosen = choose(records, self.n_components is not None)
         chosen = self._average_loadings(chosen, observations, epsilon, seed)
         mean, inclusion = align(records, chosen)
         scale = observations.scale
-        offset = observations.n_observed * np.log(scale)
-        scalars = stack_scalars(records, prior)
+        offset = observations.n_observed * self._likelihood.log_unit(scale)
+        scalars = stack_scalars(records, prior, self._likelihood.noise_names)
         scalars["log_likelihood"] = scalars["log_likelihood"] - offset
         A, X = chosen.loadings
         self.embedding_ = A
@@ -314,7 +327,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self, chosen: Chosen, observations: Observations, epsilon: float, seed: int
     ) -> Chosen:
         """Replace the chosen draw's loadings by their posterior mean given its masks."""
-        kernel = LIKELIHOODS[self.likelihood]().kernel(epsilon)
+        kernel = self._likelihood.at(chosen.noise).kernel(epsilon)
         prior = PRIORS[self.prior].from_params(self.prior_params)
         with executor_of(n_threads(self)) as executor:
             # A chain number that no chain has: streams of its own.
@@ -355,11 +368,15 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "epsilon": self.epsilon_,
         }
 
-    def _warn(self, interrupted: bool) -> None:
+    def _warn(self, interrupted: bool, values: Floats) -> None:
         """Tell what the user should know before trusting the result."""
         if interrupted:
             self._warn_short()
-        doubts = list(doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws))
+        n_observed = int(self._facts["n_observed"])
+        doubts: list[tuple[type[Warning], str]] = [
+            (LikelihoodWarning, text) for text in self._likelihood.doubts(values, n_observed)
+        ]
+        doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws)
         if self.n_components is None:
             doubts += doubts_about_truncation(self._touched, self.max_components_)
         for category, text in doubts:
@@ -391,7 +408,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return np.where((draws > 0.0).mean(axis=0) >= 0.5, draws.mean(axis=0), 0.0)
 
     def _embed(self, observations: Observations) -> Floats:
-        likelihood = LIKELIHOODS[self.likelihood]().kernel(self._relative_epsilon)
+        likelihood = self._likelihood.at(self._chosen.noise).kernel(self._relative_epsilon)
         with executor_of(min(n_threads(self), observations.shape[0])) as executor:
             return embed(
                 executor, likelihood, observations, self._chosen.loadings[1],
@@ -414,9 +431,14 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return prediction.mean_matrix(self._draws(), self._relative_epsilon) * self._scale
 
     def predict(
-        self, rows: ArrayLike, cols: ArrayLike | None = None, interval: float | None = None
+        self,
+        rows: ArrayLike,
+        cols: ArrayLike | None = None,
+        interval: float | None = None,
+        point: str = "mean",
+        levels: ArrayLike | None = None,
     ) -> Floats | tuple[Floats, Floats, Floats]:
-        """Posterior mean of λ at single cells of the fitted matrix.
+        """Predict single cells of the fitted matrix.
 
         Parameters
         ----------
@@ -425,35 +447,81 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             matrix of new rows, and the mean of every one of their cells is returned.
         interval : float in (0, 1), optional
             Also return an equal-tailed interval of the posterior predictive of y with this
-            probability.
+            probability. It never reaches below zero. Where y has few values, as small counts
+            or ``levels`` have, it covers more.
+        point : {"mean", "median"}, default="mean"
+            Mean of λ, which has the smallest squared error, or median of the posterior
+            predictive of y, which has the smallest absolute error.
+        levels : array of numbers, optional
+            The only values that y can take, such as the ratings 1 to 5. What is predicted is
+            then the nearest level: mean, median and interval are those of its distribution,
+            the latter two always levels themselves.
 
         Returns
         -------
-        mean, or (mean, lower, upper) : ndarray
+        point, or (point, lower, upper) : ndarray
         """
         check_is_fitted(self)
+        check.one_of("point", point, ("mean", "median"))
+        if interval is not None:
+            check.real_number("interval", interval, 0.0, 1.0, "None or a number in (0, 1)")
+        known = None if levels is None else check.levels("levels", levels)
         if cols is None:
-            return self._predict_new(rows, interval)
-        draws = self._draws()
+            if interval is not None or point != "mean" or known is not None:
+                raise ValueError(
+                    "interval, point and levels go with rows and cols, the indices of single "
+                    "cells; for new rows there is the mean only."
+                )
+            return self._predict_new(rows)
         i, j = check.cells(rows, cols, self._shape)
-        mean = prediction.mean_at(draws, i, j, self._relative_epsilon) * self._scale
-        if interval is None:
-            return mean
-        check.real_number("interval", interval, 0.0, 1.0, "None or a number in (0, 1)")
-        lower, upper = prediction.interval_at(
-            LIKELIHOODS[self.likelihood](), draws, i, j, self._relative_epsilon, interval
-        )
-        return mean, lower * self._scale, upper * self._scale
+        wanted = [] if point == "mean" else [0.5]
+        if interval is not None:
+            wanted += [0.5 - 0.5 * interval, 0.5 + 0.5 * interval]
+        if known is None:
+            predicted = self._predict_plain(i, j, point, wanted)
+        else:
+            predicted = self._predict_levels(i, j, point, wanted, known)
+        return predicted[0] if interval is None else (predicted[0], predicted[1], predicted[2])
 
-    def _predict_new(self, Y: ArrayLike, interval: float | None) -> Floats:
+    def _predict_plain(
+        self, rows: Cells, columns: Cells, point: str, probabilities: list[float]
+    ) -> list[Floats]:
+        """Mean of λ if it is asked for, then quantiles of the predictive distribution."""
+        draws, epsilon = self._draws(), self._relative_epsilon
+        predicted = []
+        if point == "mean":
+            predicted = [prediction.mean_at(draws, rows, columns, epsilon) * self._scale]
+        if probabilities:
+            some = prediction.spread_evenly(len(draws))
+            likelihood = self._likelihood.at(self._noise()[some])
+            predicted += [
+                self._likelihood.possible(line * self._scale)
+                for line in prediction.quantiles_at(
+                    likelihood, draws[some], rows, columns, epsilon, probabilities
+                )
+            ]
+        return predicted
+
+    def _predict_levels(
+        self, rows: Cells, columns: Cells, point: str, probabilities: list[float], levels: Floats
+    ) -> list[Floats]:
+        """Mean if it is asked for, then quantiles, of the nearest level."""
+        draws = self._draws()
+        some = prediction.spread_evenly(len(draws))
+        cumulative = prediction.level_probabilities_at(
+            self._likelihood.at(self._noise()[some]), draws[some], rows, columns,
+            self._relative_epsilon, levels / self._scale,
+        )  # fmt: skip
+        predicted = [prediction.level_mean(cumulative, levels)] if point == "mean" else []
+        return predicted + [prediction.level_quantile(cumulative, levels, q) for q in probabilities]
+
+    def _predict_new(self, Y: ArrayLike) -> Floats:
         """Mean of every cell of new rows."""
         if sp.issparse(Y):
             raise TypeError(
                 "predict without cols takes a dense matrix of new rows, not a sparse one: its "
                 "result has every cell. Name cells of the fitted matrix with rows and cols."
             )
-        if interval is not None:
-            raise ValueError("interval goes with rows and cols, the indices of single cells.")
         return self._transform(Y) @ self.components_ + self.epsilon_
 
     def score(self, Y: ArrayLike, y: object = None) -> float:
@@ -467,15 +535,16 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         matrix = self._read(Y, reset=False)
         observations = Observations.from_matrix(matrix, self.zeros, scale=self._scale)
         check.some_observed(observations.n_observed)
-        likelihood = LIKELIHOODS[self.likelihood]()
         epsilon = self._relative_epsilon
         if self._is_held_out(observations):
-            total, n = scoring.score_cells(likelihood, self._draws(), observations, epsilon)
+            draws, likelihood = self._draws(), self._likelihood.at(self._noise())
+            total, n = scoring.score_cells(likelihood, draws, observations, epsilon)
         else:
             blocks = scoring.dense_blocks(matrix, self.zeros, self._scale)
             X = self._chosen.loadings[1]
+            likelihood = self._likelihood.at(self._chosen.noise)
             total, n = scoring.score_rows(likelihood, blocks, self._embed_scaled, X, epsilon)
-        return float(total / n - np.log(self._scale))
+        return float(total / n - self._likelihood.log_unit(self._scale))
 
     def _is_held_out(self, observations: Observations) -> bool:
         if self._observed is None or observations.is_complete:
@@ -495,6 +564,30 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         index = check.cell_indices("rows", chosen, self._shape[0])
         return prediction.similarity((draw.unpack() for draw in draws), index)
 
+    def consensus_clusters(self, n_clusters: int | None = None) -> NDArray[np.int64]:
+        """Cluster the rows by `posterior_similarity`, averaged over all draws and chains.
+
+        Parameters
+        ----------
+        n_clusters : int, optional
+            By default the number before the largest gap between the eigenvalues of the
+            normalised similarity, from 2 to 30.
+
+        Returns
+        -------
+        labels : ndarray of int
+            From 0, the largest cluster, up.
+        """
+        check_is_fitted(self)
+        if n_clusters is not None:
+            check.whole_number("n_clusters", n_clusters, 1)
+            if n_clusters > self._shape[0]:
+                raise ValueError(
+                    f"n_clusters must be at most the number of rows, {self._shape[0]}; "
+                    f"got {n_clusters}."
+                )
+        return clustering.consensus(self.posterior_similarity(), n_clusters, seed=0)
+
     @property
     def posterior_(self) -> xarray.DataTree:
         """Draws as an xarray DataTree in ArviZ's layout, built anew on each access."""
@@ -511,6 +604,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "with keep_draws=True; n_thin makes the draws fewer."
             )
         return draws
+
+    def _noise(self) -> Floats:
+        """The likelihood's own parameters in every kept draw, one row a draw."""
+        return np.array([noise for record in self._records for noise in record.noise])
 
     # ------------------------------------------------------------------ scikit-learn
 

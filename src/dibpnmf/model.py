@@ -18,11 +18,12 @@ Floats = NDArray[np.float64]
 
 
 class Draw(NamedTuple):
-    """One draw of everything unknown: A = V1∘Z1 and X = V2∘Z2, prior state, rates τ."""
+    """One draw of everything unknown: A = V1∘Z1 and X = V2∘Z2, prior state, rates τ, noise."""
 
     loadings: tuple[Floats, Floats]
     prior: Any
     tau: Floats
+    noise: Floats
 
 
 @kernel
@@ -44,22 +45,24 @@ class Model:
     epsilon: float
 
     def simulate(self, s: Stream, shape: tuple[int, int], K: int) -> Draw:
-        """Draw sticks, θ, τ, masks and loadings from the prior."""
+        """Draw sticks, θ, τ, noise, masks and loadings from the prior."""
         prior = self.prior.init(s, K)
         tau = np.array([max(gamma(s, 1.0, 1.0), 1e-300) for _ in range(2)])
+        noise = self.likelihood.draw_noise(s)
         loadings = (np.empty((shape[0], K)), np.empty((shape[1], K)))
         log_odds = self.prior.log_odds(prior)
         for t in range(2):
             draw_loadings(s, log_odds[t], tau[t], loadings[t])
-        return Draw(loadings, prior, tau)
+        return Draw(loadings, prior, tau, noise)
 
     def mean(self, loadings: tuple[Floats, Floats]) -> Floats:
         """Mean λ = A Xᵀ + ε of every cell."""
         return loadings[0] @ loadings[1].T + self.epsilon
 
     def log_joint(self, draw: Draw, observations: Observations) -> float:
-        """Log density of data, loadings, masks, τ, sticks and θ, with off loadings summed out."""
+        """Log density of data and all unknowns, with off loadings summed out."""
         value = self.prior.log_density(draw.prior) - float(draw.tau.sum())
+        value += self.likelihood.log_noise_density(draw.noise)
         log_odds = self.prior.log_odds(draw.prior)
         for t in range(2):
             on = draw.loadings[t] > 0.0
@@ -67,11 +70,14 @@ class Model:
             value -= float(np.sum(np.where(on, np.logaddexp(0.0, -log_odds[t]), 0.0)))
             value -= float(np.sum(np.where(on, 0.0, np.logaddexp(0.0, log_odds[t]))))
             value += on.sum() * np.log(draw.tau[t]) - draw.tau[t] * draw.loadings[t].sum()
-        return value + self.log_likelihood(draw.loadings, observations)
+        return value + self.log_likelihood(draw.loadings, draw.noise, observations)
 
-    def log_likelihood(self, loadings: tuple[Floats, Floats], observations: Observations) -> float:
+    def log_likelihood(
+        self, loadings: tuple[Floats, Floats], noise: Floats, observations: Observations
+    ) -> float:
         """Log likelihood of the observed cells, in scaled units."""
         A, X = loadings
+        likelihood = self.likelihood.at(noise)
         cells = observations.side(0)
         total = 0.0
         for i in range(observations.shape[0]):
@@ -83,5 +89,5 @@ class Model:
                 y, other = dense, X
             else:
                 other = X[columns]
-            total += float(np.sum(self.likelihood.log_density(y, other @ A[i] + self.epsilon)))
+            total += float(np.sum(likelihood.log_density(y, other @ A[i] + self.epsilon)))
         return total

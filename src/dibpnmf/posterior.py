@@ -86,6 +86,7 @@ class ChainRecord:
     acceptance: list[float] = field(default_factory=list)
     theta: list[Floats] = field(default_factory=list)
     tau: list[Floats] = field(default_factory=list)
+    noise: list[Floats] = field(default_factory=list)
     log_odds: list[Floats] = field(default_factory=list)
     draws: list[CompactDraw] = field(default_factory=list)
     best: dict[int, tuple[int, CompactDraw]] = field(default_factory=dict)
@@ -101,6 +102,7 @@ class ChainRecord:
         self.acceptance.append(info.acceptance)
         self.theta.append(state.prior.theta.copy())
         self.tau.append(state.tau.copy())
+        self.noise.append(state.noise.copy())
         self.log_odds.append(self.prior.log_odds(state.prior))
         if self.keep_draws:
             self.draws.append(CompactDraw.pack(state.loadings))
@@ -177,6 +179,7 @@ class Chosen:
     shares: Floats  # of the total of all the draw's columns
     log_odds: Floats
     tau: Floats
+    noise: Floats  # of the likelihood
 
 
 def long_enough(records: Sequence[ChainRecord]) -> list[ChainRecord]:
@@ -224,7 +227,7 @@ def choose(records: Sequence[ChainRecord], keep_all: bool) -> Chosen:
         order = order[:mode]
         A, X = A[:, :mode].copy(), X[:, :mode].copy()
     log_odds = record.log_odds[at][:, order]
-    return Chosen(c, at, (A, X), share[order], log_odds, record.tau[at])
+    return Chosen(c, at, (A, X), share[order], log_odds, record.tau[at], record.noise[at])
 
 
 def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
@@ -240,7 +243,9 @@ def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Float
     return total.mean, total.inclusion / np.float64(total.n)
 
 
-def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str, Floats]:
+def stack_scalars(
+    records: Sequence[ChainRecord], prior: Prior[Any], noise_names: Sequence[str] = ()
+) -> dict[str, Floats]:
     """Label-free scalars by name, each (chain, draw), cut to the shortest chain."""
     n = min(len(record) for record in records)
     table = {
@@ -255,6 +260,10 @@ def stack_scalars(records: Sequence[ChainRecord], prior: Prior[Any]) -> dict[str
     for position, name in enumerate(prior.theta_names):
         scalars[name] = theta[..., position]
     scalars["tau_rows"], scalars["tau_columns"] = tau[..., 0], tau[..., 1]
+    for position, name in enumerate(noise_names):
+        scalars[name] = np.array(
+            [[noise[position] for noise in record.noise[:n]] for record in records]
+        )
     return scalars
 
 
@@ -264,11 +273,11 @@ def to_datatree(
     observed: dict[str, Any],
     max_bytes: float = 2e8,
 ) -> xarray.DataTree:
-    """Build an ArviZ DataTree: posterior (θ, τ, A, X), sample_stats, observed-data facts.
+    """Build an ArviZ DataTree: posterior (θ, τ, noise, A, X), sample_stats, observed-data facts.
 
     A and X are padded to the largest truncation, X in the units of Y as `components_` is, and
     left out where that would take more than ``max_bytes`` (``attrs["loadings"]`` says so).
-    τ belongs to data in units of their mean.
+    τ and κ belong to data in units of their mean.
     """
     import xarray as xr
 

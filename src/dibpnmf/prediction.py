@@ -15,7 +15,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _TABLE = 2e7  # numbers in a table of draws × cells held at once
-_INTERVAL_DRAWS = 400  # draws an interval is computed from, evenly spread
+_DISTRIBUTION_DRAWS = 400  # draws a predictive distribution is mixed from, evenly spread
 
 
 @kernel
@@ -70,15 +70,22 @@ def table_at(
 
 
 def log_predictive(likelihood: Likelihood, y: Floats, table: Floats) -> Floats:
-    """Log of the predictive density of each y, averaged over the draws (axis 0) of λ."""
+    """Log of the predictive density of each y, averaged over the draws (axis 0) of λ.
+
+    Here and below ``likelihood`` has the noise of the same draws.
+    """
     log_p = likelihood.log_density(y, table)
     highest = log_p.max(axis=0)
     return highest + np.log(np.mean(np.exp(log_p - highest), axis=0))
 
 
 def predictive_quantile(likelihood: Likelihood, table: Floats, q: float) -> Floats:
-    """Quantile of the predictive distribution of each cell, by bisection on its mixture CDF."""
+    """Quantile of the predictive distribution of each cell, by bisection on its mixture CDF.
+
+    Never below zero, as no entry is.
+    """
     low = np.zeros(table.shape[1])
+    at_zero = likelihood.cdf(low, table).mean(axis=0) >= q
     high = table.max(axis=0)
     while True:
         short = likelihood.cdf(high, table).mean(axis=0) < q
@@ -90,24 +97,55 @@ def predictive_quantile(likelihood: Likelihood, table: Floats, q: float) -> Floa
         below = likelihood.cdf(middle, table).mean(axis=0) < q
         low = np.where(below, middle, low)
         high = np.where(below, high, middle)
-    return 0.5 * (low + high)
+    return np.where(at_zero, 0.0, 0.5 * (low + high))
 
 
-def interval_at(
+def quantiles_at(
     likelihood: Likelihood,
     draws: Sequence[CompactDraw],
     rows: Ints,
     columns: Ints,
     epsilon: float,
-    interval: float,
-) -> tuple[Floats, Floats]:
-    """Equal-tailed predictive interval of y at single cells."""
-    step = max(1, len(draws) // _INTERVAL_DRAWS)
-    lower, upper = np.empty(rows.size), np.empty(rows.size)
-    for part, table in table_at(draws[::step], rows, columns, epsilon):
-        lower[part] = predictive_quantile(likelihood, table, 0.5 - 0.5 * interval)
-        upper[part] = predictive_quantile(likelihood, table, 0.5 + 0.5 * interval)
-    return lower, upper
+    probabilities: Sequence[float],
+) -> Floats:
+    """Quantiles of the predictive distribution of y at single cells, (probability, cell)."""
+    out = np.empty((len(probabilities), rows.size))
+    for part, table in table_at(draws, rows, columns, epsilon):
+        for line, q in zip(out, probabilities, strict=True):
+            line[part] = predictive_quantile(likelihood, table, q)
+    return out
+
+
+def level_probabilities_at(
+    likelihood: Likelihood,
+    draws: Sequence[CompactDraw],
+    rows: Ints,
+    columns: Ints,
+    epsilon: float,
+    levels: Floats,
+) -> Floats:
+    """Predictive probability that y is nearest to each level or a lower one, (level, cell)."""
+    out = np.ones((levels.size, rows.size))
+    halfway = 0.5 * (levels[1:] + levels[:-1])
+    for part, table in table_at(draws, rows, columns, epsilon):
+        for line, point in zip(out, halfway, strict=False):
+            line[part] = likelihood.cdf(np.full(table.shape[1], point), table).mean(axis=0)
+    return out
+
+
+def level_mean(cumulative: Floats, levels: Floats) -> Floats:
+    """Mean of a distribution on the levels, from its cumulative probabilities."""
+    return levels[0] + np.diff(levels) @ (1.0 - cumulative[:-1])
+
+
+def level_quantile(cumulative: Floats, levels: Floats, q: float) -> Floats:
+    """Quantile of a distribution on the levels: always one of them."""
+    return levels[np.argmax(cumulative >= q, axis=0)]
+
+
+def spread_evenly(n: int) -> slice:
+    """Draws that suffice for a distribution, out of n."""
+    return slice(None, None, max(1, n // _DISTRIBUTION_DRAWS))
 
 
 def similarity(draws: Iterable[Sides], rows: Ints) -> Floats:

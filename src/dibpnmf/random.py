@@ -20,6 +20,7 @@ Stream: TypeAlias = NDArray[np.uint64]
 
 # What a stream is used for; the last part of its name.
 ROWS, COLUMNS, PRIOR, LABELS, START, EMBED, GROWTH, ROW_LOADINGS, COLUMN_LOADINGS = range(9)
+NOISE = 9
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)
@@ -109,6 +110,26 @@ def normal(s: Stream) -> float:
 def normal_below(s: Stream, bound: float) -> float:
     """Draw from the standard normal distribution restricted to (−inf, bound)."""
     return ndtri_exp(math.log(uniform(s)) + log_ndtr(bound))
+
+
+@kernel
+def positive_normal(s: Stream, t: float) -> float:
+    """Draw from N(t, 1) restricted to the positive numbers, density ∝ exp(t x − x²/2).
+
+    Rejection: from the normal itself where t > 0, else from an exponential distribution with
+    the best rate (Robert, 1995). Nothing cancels however far in the tail.
+    """
+    if t > 0.0:
+        while True:
+            x = t + normal(s)
+            if x > 0.0:
+                return x
+    rate = 0.5 * (math.sqrt(t * t + 4.0) - t)
+    top = 1.0 / rate  # = rate + t, without its cancellation: where target over proposal peaks
+    while True:
+        x = exponential(s) / rate
+        if exponential(s) > 0.5 * (x - top) ** 2:
+            return x
 
 
 @kernel

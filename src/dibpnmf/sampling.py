@@ -19,7 +19,7 @@ from dibpnmf.inference.chain import Schedule, run_chain
 from dibpnmf.inference.executors import Executor
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.run import run_chains
-from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods import LIKELIHOODS, Likelihood
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.posterior import ChainRecord, long_enough
@@ -40,6 +40,11 @@ def background(model: DIBPNMF, observations: Observations, seed: int) -> float:
     if isinstance(model.epsilon, str):
         return starts.background_rate(observations, seed)
     return float(model.epsilon)
+
+
+def likelihood_of(model: DIBPNMF, observations: Observations) -> Likelihood:
+    """The model's likelihood, for data in these units."""
+    return LIKELIHOODS[model.likelihood]().in_units_of(observations.scale)
 
 
 def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
@@ -119,7 +124,7 @@ def new_records(model: DIBPNMF) -> list[ChainRecord]:
 def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[ChainRecord], bool]:
     """Run all chains; return their records and whether they were interrupted."""
     prior = PRIORS[model.prior].from_params(model.prior_params)
-    likelihood = LIKELIHOODS[model.likelihood]()
+    likelihood = likelihood_of(model, observations)
     generative = Model(prior, likelihood, run.epsilon)
     K, most_columns = truncation(model, observations.shape)
     schedule = Schedule(model.n_warmup, model.n_draws, model.n_thin, model.scheme, most_columns)

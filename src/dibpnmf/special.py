@@ -9,6 +9,7 @@ from dibpnmf._compile import kernel
 LOG_2 = math.log(2.0)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 SQRT_HALF = math.sqrt(0.5)
+_MILLS_TERMS = 20  # at t = −5 they leave an error below 1e-14
 
 
 @kernel
@@ -40,6 +41,21 @@ def log_ndtr(x: float) -> float:
     r = 1.0 / (x * x)
     series = 1.0 - r * (1.0 - 3.0 * r * (1.0 - 5.0 * r * (1.0 - 7.0 * r * (1.0 - 9.0 * r))))
     return -0.5 * x * x - math.log(-x) - HALF_LOG_2PI + math.log(series)
+
+
+@kernel
+def log_positive_mass(t: float) -> float:
+    """Log of ∫₀^∞ exp(t x − x²/2) dx, the mass on x > 0 of a normal density that is 1 at x = 0.
+
+    The plain formula is t²/2 + log Φ(t) + log √(2π), whose terms cancel in the far left tail.
+    """
+    if t > -5.0:
+        return 0.5 * t * t + log_ndtr(t) + HALF_LOG_2PI
+    # Laplace's continued fraction of Mills' ratio at −t.
+    fraction = -t
+    for j in range(_MILLS_TERMS, 0, -1):
+        fraction = -t + j / fraction
+    return -math.log(fraction)
 
 
 @kernel

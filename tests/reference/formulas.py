@@ -126,6 +126,24 @@ def exponential_log_density(y: np.ndarray, mean: np.ndarray) -> np.ndarray:
     return -np.log(mean) - y / mean
 
 
+def gaussian_log_density(y: np.ndarray, mean: np.ndarray, kappa: float = 1.0) -> np.ndarray:
+    """Eq. (28)."""
+    return np.log(np.sqrt(kappa / (2.0 * np.pi))) - kappa * (y - mean) ** 2 / 2.0
+
+
+def poisson_log_density(y: np.ndarray, mean: np.ndarray, unit: float = 1.0) -> np.ndarray:
+    """Eq. (31)."""
+    count, rate = unit * y, unit * mean
+    return count * np.log(rate) - rate - special.loggamma(count + 1.0)
+
+
+LOG_DENSITIES = {
+    "exponential": exponential_log_density,
+    "gaussian": gaussian_log_density,
+    "poisson": poisson_log_density,
+}
+
+
 def entry_log_ratio(log_density, Y, observed, A, X, epsilon, i, k, v) -> float:
     """L(v) − L(0) of Eq. (19) over all observed cells of row i, without any support."""
     without = A.copy()

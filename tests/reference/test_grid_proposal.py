@@ -132,7 +132,7 @@ def test_mass_is_below_its_bound(small, tau):
 
 
 # Loads x, data y, τ and prior log odds; most are chosen to make "on" about as likely as "off"
-# under the exponential likelihood.
+# under the exponential likelihood. Others get odds that do so for them.
 ENTRIES = {
     "one ordinary cell": ([1.0], [1.5], 1.0, -10.0),
     "zeros only": ([1.0, 2.0, 0.5], [0.0, 0.0, 0.0], 1.0, 1.0),
@@ -161,6 +161,8 @@ def test_invariant_distribution_of_one_entry(likelihood, name):
         base = np.full(X.shape[0], epsilon)
         return float(np.sum(family.log_density(Y[0], mean) - family.log_density(Y[0], base)))
 
+    if likelihood != "exponential" and X.any():
+        log_odds = -log_mass(log_ratio, tau)
     odds = formulas.entry_odds(log_ratio, log_odds, tau)
     draws = entry_draws(family.kernel(epsilon), X, Y, np.array([log_odds]), tau)
     quantiles = np.quantile(draws[draws > 0.0], [0.1, 0.5, 0.9])
@@ -169,6 +171,12 @@ def test_invariant_distribution_of_one_entry(likelihood, name):
     check_probability(draws > 0.0, on)
     for q, share in zip(quantiles, shares, strict=True):
         check_probability((draws > 0.0) & (draws <= q), on * share)
+
+
+def log_mass(log_ratio, tau: float) -> float:
+    """Log of the mass of "on" at even odds."""
+    peak = max(log_ratio(v) for v in np.exp(np.linspace(-15.0, 10.0, 2001)))
+    return peak + math.log(formulas.entry_odds(log_ratio, -peak, tau))
 
 
 def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:

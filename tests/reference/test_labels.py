@@ -25,7 +25,7 @@ SEED = 5
 def random_draw(small, prior: str) -> tuple[Model, Draw]:
     model = Model(PRIORS[prior](), small.likelihood, small.epsilon)
     draw = model.simulate(stream(SEED, 0, 0, START), small.Y.shape, small.A.shape[1])
-    return model, Draw((small.A, small.X), draw.prior, draw.tau)
+    return model, Draw((small.A, small.X), draw.prior, draw.tau, draw.noise)
 
 
 @FIXED
@@ -90,7 +90,8 @@ def test_balance(small, prior, c):
     expected = math.exp(log_gig_draw(stream(SEED, 0, 0, LABELS), 0.0, a, b))
     assert got == pytest.approx(expected, rel=1e-12)
     np.testing.assert_allclose(tau, draw.tau * np.array([1.0 / got, got]), rtol=1e-12)
-    changed = Draw((small.A * c, small.X / c), draw.prior, draw.tau * np.array([1.0 / c, c]))
+    tau = draw.tau * np.array([1.0 / c, c])
+    changed = draw._replace(loadings=(small.A * c, small.X / c), tau=tau)
     gap = model.log_joint(changed, small.observations) - model.log_joint(draw, small.observations)
     # The loadings' volume; that of τ is one.
     volume = (np.count_nonzero(small.A) - np.count_nonzero(small.X)) * math.log(c)

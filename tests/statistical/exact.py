@@ -23,7 +23,7 @@ from tests.reference.posteriors import (
     names,
 )
 
-from .cases import Run, run_on_data
+from .cases import Run, fast, run_on_data
 from .errors import N_BATCHES, chain_error, t_threshold
 from .geweke import Outcome
 
@@ -109,10 +109,18 @@ def _integral(prior, likelihood, data, shape, K, m):
 
 
 def _held_rates(stack: ExitStack) -> None:
-    """Replace the draws of τ, which the fixed problems hold."""
+    """Replace the draws of τ, which the problems with fixed sticks hold."""
     for module in (gibbs, literal):
         stack.enter_context(mock.patch.object(module, "draw_rate", return_value=TAU))
     stack.enter_context(mock.patch.object(gibbs, "draw_balance", return_value=1.0))
+
+
+def _held_noise(stack: ExitStack) -> None:
+    """Replace the draws of a likelihood's own parameters, which all problems hold."""
+    for module in (gibbs, literal):
+        stack.enter_context(
+            mock.patch.object(module, "update_noise", lambda _problem, state, *_: state)
+        )
 
 
 def compare(problem: Problem, sweeps: int, m: int, seed: int, level: float, n: int) -> Outcome:
@@ -122,8 +130,10 @@ def compare(problem: Problem, sweeps: int, m: int, seed: int, level: float, n: i
     with ExitStack() as stack:
         if problem.prior == "fixed":
             _held_rates(stack)
+        _held_noise(stack)
         run = Run(problem.model(), problem.scheme, problem.observed, seed, 0, problem.K)
         run.state.tau[:] = TAU
+        run.state.noise[:] = 1.0  # as in the likelihood's plain density
         y = problem.Y[problem.observed]
         draws = list(run_on_data(run, y, WARMUP + sweeps))[WARMUP:]
     got = chain_quantities(np.stack([d.A for d in draws]), np.stack([d.X for d in draws]))
@@ -148,3 +158,13 @@ def problems(settings: list[tuple[tuple[int, int], int]], kinds: list[str]) -> l
         for shape, K in settings
         if kind == "fixed" or kind in INCLUSION
     ]
+
+
+def is_fast(problem: Problem) -> bool:
+    """Whether the fast suite runs it: all of the first likelihood, 2×2 with K = 2 of others."""
+    if problem.likelihood == next(iter(LIKELIHOODS)):
+        return True
+    chosen = problem.prior == "fixed" or fast(
+        problem.likelihood, problem.prior, problem.scheme, problem.data
+    )
+    return chosen and (problem.shape, problem.K) == ((2, 2), 2)

@@ -23,7 +23,7 @@ def _by_column(name: str, values: np.ndarray) -> Table:
 def data_functions(model: Model, trace: Snapshot, cells: Any) -> Table:
     """Functions of the data and of its mean; the distribution function is uniform."""
     mean = (np.einsum("nik,njk->nij", trace.A, trace.X) + model.epsilon)[:, cells[0], cells[1]]
-    level = model.likelihood.cdf(trace.y, mean)
+    level = model.likelihood.at(trace.noise).cdf(trace.y, mean)
     n_on = (trace.A > 0.0).sum(axis=(1, 2))
     return {
         "1/(1+y)": (1.0 / (1.0 + np.abs(trace.y))).mean(axis=1),
@@ -32,7 +32,22 @@ def data_functions(model: Model, trace: Snapshot, cells: Any) -> Table:
         "(F(y)−½)²": ((level - 0.5) ** 2).mean(axis=1),
         "F(y)·n": (level.mean(axis=1) - 0.5) * n_on,
         "F(y)/(1+λ)": ((level - 0.5) / (1.0 + mean)).mean(axis=1),
-    }
+    } | noise_functions(model, trace, mean)
+
+
+def noise_functions(model: Model, trace: Snapshot, mean: np.ndarray) -> Table:
+    """Functions of a likelihood's own parameters, all positive with Gamma(1, 1) priors."""
+    table: Table = {}
+    gap = np.abs(trace.y - mean)
+    n_on = (trace.A > 0.0).sum(axis=(1, 2))
+    for j, name in enumerate(model.likelihood.noise_names):
+        value = trace.noise[:, j]
+        level = -np.expm1(-value) - 0.5
+        table[f"log {name}"] = np.log(value)
+        table[f"F({name})²"] = level**2
+        table[f"F({name})·n"] = level * n_on
+        table[f"F({name})/(1+|y−λ|)"] = level * (1.0 / (1.0 + gap)).mean(axis=1)
+    return table
 
 
 def loading_functions(trace: Snapshot) -> Table:

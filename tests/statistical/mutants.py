@@ -37,6 +37,13 @@ LABEL_TWINS = "tests:tests/reference/test_labels.py"
 EXACT = "exact:fixed:exponential:joint:complete:6400"
 EXACT_MISSING = "exact:fixed:exponential:joint:missing:6400"
 EXACT_BB = "exact:bivariate-beta:exponential:joint:complete:6400"
+GAUSSIAN = "copula/gaussian/joint/complete"
+GAUSSIAN_MISSING = "gaussian-process/gaussian/joint/missing"
+POISSON = "gaussian-process/poisson/joint/complete"
+POISSON_MISSING = "bivariate-beta/poisson/joint/missing"
+EXACT_GAUSSIAN = "exact:fixed:gaussian:joint:complete:6400"
+EXACT_POISSON = "exact:fixed:poisson:joint:complete:6400"
+NOISE_TWINS = "tests:tests/reference/test_noise.py"
 RECOVER_BB = "recovery:bivariate-beta:joint:6400"
 RECOVER_COPULA = "recovery:copula:joint:6400"
 RECOVER_GP = "recovery:gaussian-process:joint:6400"
@@ -271,6 +278,62 @@ MUTANTS = [
         "return math.log(u) > log_odds + gain + LOG_SLACK",
         "return math.log(u) > log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
+    ),
+    Mutant(
+        "Gaussian odds without τ",
+        "likelihoods/gaussian.py",
+        "log_odds + math.log(tau / root) + log_positive_mass(t)",
+        "log_odds + math.log(1.0 / root) + log_positive_mass(t)",
+        (geweke(GAUSSIAN), GRID_TWINS, EXACT_GAUSSIAN),
+    ),
+    Mutant(
+        "Gaussian loading without its prior",
+        "likelihoods/gaussian.py",
+        "slope = lik.kappa * entry.support[0, _H] - tau",
+        "slope = lik.kappa * entry.support[0, _H]",
+        (geweke(GAUSSIAN), GRID_TWINS, EXACT_GAUSSIAN),
+    ),
+    Mutant(
+        "stale products after an update",
+        "likelihoods/gaussian.py",
+        "            row.totals[j] -= (v - a) * lists.gram[k, j]\n",
+        "            pass\n",
+        (ROW_TWINS, geweke(GAUSSIAN), EXACT_GAUSSIAN),
+    ),
+    Mutant(
+        "stale λ after an update, Gaussian with missing cells",
+        "likelihoods/gaussian.py",
+        "            row.mean[row.hit[p]] += (v - a) * row.hit_x[p]\n",
+        "            pass\n",
+        (ROW_TWINS, geweke(GAUSSIAN_MISSING)),
+    ),
+    Mutant(
+        "κ with shape 1 + n",
+        "likelihoods/gaussian.py",
+        "gamma(s, 1.0 + 0.5 * n_observed, 1.0 + half)",
+        "gamma(s, 1.0 + n_observed, 1.0 + half)",
+        (geweke(GAUSSIAN, 6_400), NOISE_TWINS),
+    ),
+    Mutant(
+        "Poisson zeros forgotten",
+        "likelihoods/poisson.py",
+        "(_sum_y_log(support, c, v) - level - v * support[0, _LOADS])",
+        "(_sum_y_log(support, c, v) - level)",
+        (ROW_TWINS, geweke(POISSON), EXACT_POISSON),
+    ),
+    Mutant(
+        "Poisson zeros of missing cells counted",
+        "likelihoods/poisson.py",
+        "        if complete:\n            row.totals[k] = lists.sums[k]\n",
+        "        if True:\n            row.totals[k] = lists.sums[k]\n",
+        (ROW_TWINS, geweke(POISSON_MISSING)),
+    ),
+    Mutant(
+        "Poisson bound of the tangent too low",
+        "likelihoods/poisson.py",
+        "log_cap = log_odds - math.log1p(-slope / tau)",
+        "log_cap = log_odds - 3.0 - math.log1p(-slope / tau)",
+        (geweke(POISSON), GRID_TWINS, EXACT_POISSON),
     ),
     Mutant(
         "truncation still adapted after warm-up",

@@ -47,20 +47,24 @@ class Ranks:
 
 
 def quantities(run: Run, trace: Snapshot, cells: np.ndarray) -> np.ndarray:
-    """θ, τ, number of columns in use, log likelihood and three cells of λ, one row a draw."""
+    """θ, τ, noise, columns in use, log likelihood and three cells of λ, one row a draw."""
     mean = np.einsum("nik,njk->nij", trace.A, trace.X)
     used = ((trace.A > 0.0).any(axis=1) & (trace.X > 0.0).any(axis=1)).sum(axis=1)
-    log_likelihood = run.model.likelihood.log_density(
-        run.y, mean[:, run.data.cells[0], run.data.cells[1]] + run.model.epsilon
-    ).sum(axis=1)
-    return np.column_stack(
-        [trace.prior.theta, trace.tau, used, log_likelihood, mean[:, cells[:, 0], cells[:, 1]]]
+    log_likelihood = (
+        run.model.likelihood.at(trace.noise)
+        .log_density(run.y, mean[:, run.data.cells[0], run.data.cells[1]] + run.model.epsilon)
+        .sum(axis=1)
     )
+    three = mean[:, cells[:, 0], cells[:, 1]]
+    return np.column_stack([trace.prior.theta, trace.tau, trace.noise, used, log_likelihood, three])
 
 
 def quantity_names(case: Case) -> list[str]:
-    theta = list(case.model().prior.theta_names)
-    return [*theta, "τ1", "τ2", "columns in use", "log likelihood", "λ a", "λ b", "λ c"]
+    model = case.model()
+    return [
+        *model.prior.theta_names, "τ1", "τ2", *model.likelihood.noise_names, "columns in use",
+        "log likelihood", "λ a", "λ b", "λ c",
+    ]  # fmt: skip
 
 
 def replicate(case: Case, seed: int, chain: int) -> tuple[np.ndarray, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .cases import CASES
+from .cases import CASES, FAST_CASES
 from .errors import FAST_LEVEL
 from .geweke import geweke
 
@@ -12,7 +12,7 @@ SWEEPS = 32_000
 MIN_FUNCTIONS = 12
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", FAST_CASES, ids=str)
 def test_joint_distribution(case):
     outcome = geweke(case, SWEEPS, SWEEPS // 4, seed=2016, level=FAST_LEVEL, n_cases=len(CASES))
     assert len(outcome.statistics) >= MIN_FUNCTIONS

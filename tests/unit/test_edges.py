@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from dibpnmf import DIBPNMF, sampling
+from dibpnmf.diagnostics import LikelihoodWarning
 from dibpnmf.inference import starts
 from dibpnmf.priors import PRIORS
 
@@ -27,6 +28,7 @@ def quiet_fit(Y, **params) -> DIBPNMF:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", LikelihoodWarning)  # of matrices that are odd on purpose
         warnings.filterwarnings("ignore", "The last of")
         return small(**params).fit(Y)
 

@@ -60,6 +60,7 @@ def test_purposes_name_different_streams():
     purposes = (
         streams.ROWS, streams.COLUMNS, streams.PRIOR, streams.LABELS, streams.START,
         streams.EMBED, streams.GROWTH, streams.ROW_LOADINGS, streams.COLUMN_LOADINGS,
+        streams.NOISE,
     )  # fmt: skip
     firsts = {streams.uniform(streams.stream(0, 0, 0, purpose)) for purpose in purposes}
     assert len(firsts) == len(purposes)
@@ -100,6 +101,18 @@ def test_normal_below(bound):
         return np.exp(stats.norm.logcdf(x) - stats.norm.logcdf(bound))
 
     assert_distribution(lambda s: streams.normal_below(s, bound), cdf)
+
+
+@pytest.mark.parametrize("t", [-1e9, -40.0, -3.0, -0.2, 0.0, 0.3, 2.0, 50.0])
+def test_positive_normal(t):
+    """In the far tail it is Exponential(−t), where differences of normals would be all zero."""
+
+    def cdf(x):
+        if t < -1e6:
+            return stats.expon(scale=-1.0 / t).cdf(x)
+        return -np.expm1(stats.norm.logsf(x - t) - stats.norm.logsf(-t))
+
+    assert_distribution(lambda s: streams.positive_normal(s, t), cdf)
 
 
 @pytest.mark.parametrize("shape", [0.003, 0.2, 1.0, 1.7, 40.0])

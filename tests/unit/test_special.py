@@ -44,6 +44,16 @@ def test_log_ndtr_is_continuous_where_its_series_begins(x):
     assert special.log_ndtr(x) == pytest.approx(reference.log_ndtr(x), rel=1e-11)
 
 
+@given(st.floats(-1e8, 40.0))
+def test_log_positive_mass(t):
+    """Mills' ratio on the left; on the right the plain formula, which does not cancel there."""
+    if t < 0.0:
+        expected = math.log(math.sqrt(0.5 * math.pi) * reference.erfcx(-t * math.sqrt(0.5)))
+    else:
+        expected = 0.5 * t * t + reference.log_ndtr(t) + 0.5 * math.log(2.0 * math.pi)
+    assert special.log_positive_mass(t) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
 @given(st.floats(-1e6, -1e-12))
 def test_ndtri_exp(log_p):
     x = special.ndtri_exp(log_p)

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     "--likelihood",
     default="exponential",
     show_default=True,
-    help="Distribution of an entry given its mean.",
+    help="Distribution of an entry given its mean: exponential, gaussian or poisson.",
 )
 @click.option("--scheme", default="joint", show_default=True, help="joint or literal.")
 @click.option("--components", type=int, help="Fix the number of factors.")

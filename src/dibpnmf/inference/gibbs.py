@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from dibpnmf.inference.labels import (
     relabel,
 )
 from dibpnmf.inference.unseen import update_with_unseen
+from dibpnmf.likelihoods.base import draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import list_entries, update_rows
 from dibpnmf.observations import Observations
 from dibpnmf.priors.base import Prior
@@ -58,6 +59,7 @@ class State:
     tau: Floats
     # The literal scheme keeps v while z = 0; the joint scheme has summed it out.
     kept: tuple[Floats, Floats] | None = None
+    noise: Floats = field(default_factory=lambda: np.empty(0))  # the likelihood's own parameters
 
     @property
     def K(self) -> int:
@@ -90,11 +92,19 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
     out = np.empty((own.shape[0], 3))
     observations = problem.observations
     problem.executor.map_blocks(
-        update_rows, problem.likelihood, own.shape[0],
+        update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, own, other, list_entries(other),
         log_odds[t], state.tau[t], np.uint64(problem.seed), problem.chain, sweep, SIDES[t], out,
     )  # fmt: skip
     return out
+
+
+def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
+    """Draw the likelihood's own parameters given λ, through the log likelihood."""
+    s = problem.stream(sweep, streams.NOISE)
+    kernel = kernel_at(problem.likelihood, state.noise)
+    n_observed = problem.observations.n_observed
+    return replace(state, noise=draw_noise(kernel, s, n_observed, log_likelihood))
 
 
 def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) -> Info:
@@ -115,7 +125,7 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: sticks and θ with unseen columns, rows of A, rows of X, τ, scales, order.
+    """One sweep: sticks and θ with unseen columns, rows of A, noise, rows of X, τ, scales, order.
 
     Loadings are updated in place; the returned state shares them.
     """
@@ -125,6 +135,8 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
     rows = update_side(problem, state, 0, log_odds, sweep)
+    # Between the sides, so that the second reports the log likelihood with the new noise.
+    state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)
     columns = update_side(problem, state, 1, log_odds, sweep)
     info = update_labels(problem, state, log_odds, sweep)
     proposals = rows[:, 1].sum() + columns[:, 1].sum()

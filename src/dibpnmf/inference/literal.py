@@ -12,8 +12,9 @@ from dataclasses import replace
 import numpy as np
 
 from dibpnmf import random as streams
-from dibpnmf.inference.gibbs import SIDES, Info, Problem, State, summarise
+from dibpnmf.inference.gibbs import SIDES, Info, Problem, State, summarise, update_noise
 from dibpnmf.inference.labels import draw_rate
+from dibpnmf.likelihoods.base import kernel_at
 from dibpnmf.likelihoods.rows import (
     list_entries,
     update_loadings_literal,
@@ -25,7 +26,7 @@ _LOADINGS = (streams.ROW_LOADINGS, streams.COLUMN_LOADINGS)
 
 
 def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: θ and μ, then Z, then V, then τ.
+    """One sweep: θ and μ, then Z, then V (and the noise between its sides), then τ.
 
     Loadings are updated in place; the returned state shares them.
     """
@@ -37,16 +38,16 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
         state, prior=problem.prior.update_literal(s, state.prior, counts, problem.sizes)
     )
     log_odds = problem.prior.log_odds(state.prior)
-    out = np.zeros((1, 3))
     for t in range(2):
         _update_masks(problem, state, t, log_odds, sweep)
-    for t in range(2):
-        out = _update_loadings(problem, state, t, sweep)
+    rows = _update_loadings(problem, state, 0, sweep)
+    state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)
+    columns = _update_loadings(problem, state, 1, sweep)
     s = problem.stream(sweep, streams.LABELS)
     for t in range(2):
         state.tau[t] = draw_rate(s, float(kept[t].size), float(kept[t].sum()))
     counts, sums = summarise(state.loadings)
-    return state, Info(float(out[:, 0].sum()), counts, sums, 1.0)
+    return state, Info(float(columns[:, 0].sum()), counts, sums, 1.0)
 
 
 def _start_kept(problem: Problem, state: State, sweep: int):  # type: ignore[no-untyped-def]
@@ -66,7 +67,7 @@ def _update_masks(problem: Problem, state: State, t: int, log_odds, sweep: int) 
     own, other = state.loadings[t], state.loadings[1 - t]
     observations = problem.observations
     problem.executor.map_blocks(
-        update_masks_literal, problem.likelihood, own.shape[0],
+        update_masks_literal, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, own, state.kept[t], other,
         list_entries(other), log_odds[t], np.uint64(problem.seed), problem.chain, sweep, SIDES[t],
     )  # fmt: skip
@@ -78,7 +79,7 @@ def _update_loadings(problem: Problem, state: State, t: int, sweep: int):  # typ
     observations = problem.observations
     out = np.empty((own.shape[0], 3))
     problem.executor.map_blocks(
-        update_loadings_literal, problem.likelihood, own.shape[0],
+        update_loadings_literal, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, own, state.kept[t], other,
         list_entries(other), state.tau[t], np.uint64(problem.seed), problem.chain, sweep,
         _LOADINGS[t], out,

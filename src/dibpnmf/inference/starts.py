@@ -140,4 +140,4 @@ def start_state(problem: Problem, model: Model, K: int, kind: str) -> State:
         for t in range(2):
             draw.loadings[t][:] = 0.0
             draw.loadings[t][:, :rank] = factors[t]
-    return State(draw.loadings, draw.prior, draw.tau)
+    return State(draw.loadings, draw.prior, draw.tau, noise=draw.noise)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from dibpnmf.likelihoods.base import Likelihood
 from dibpnmf.likelihoods.exponential import Exponential
+from dibpnmf.likelihoods.gaussian import Gaussian
+from dibpnmf.likelihoods.poisson import Poisson
 
 LIKELIHOODS: dict[str, type[Likelihood]] = {
-    likelihood.name: likelihood for likelihood in (Exponential,)
+    likelihood.name: likelihood for likelihood in (Exponential, Gaussian, Poisson)
 }
 
-__all__ = ["LIKELIHOODS", "Exponential", "Likelihood"]
+__all__ = ["LIKELIHOODS", "Exponential", "Gaussian", "Likelihood", "Poisson"]

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Iterator
+from functools import singledispatch
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dibpnmf.random import Stream
 
 Floats = NDArray[np.float64]
 
 
 class Likelihood(ABC):
-    """Distribution of one entry y given its mean λ.
+    """Distribution of one entry y given its mean λ, both in units of the mean of Y.
 
     The compiled row updates never see this object; they are resolved by the NamedTuple that
-    `kernel` returns (see `dibpnmf.likelihoods.rows`).
+    `kernel` returns (see `dibpnmf.likelihoods.rows`). A likelihood may have parameters of its
+    own, the noise, that are learned with everything else: a State holds their values, `at`
+    gives the likelihood with them.
     """
 
     name: ClassVar[str]
+    noise_names: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def kernel(self, epsilon: float) -> NamedTuple:
@@ -35,3 +43,71 @@ class Likelihood(ABC):
     @abstractmethod
     def simulate(self, rng: np.random.Generator, mean: Floats) -> Floats:
         """Draw y given its mean."""
+
+    def in_units_of(self, scale: float) -> Self:
+        """Return the likelihood for data that were divided by ``scale``."""
+        return self
+
+    def log_unit(self, scale: float) -> float:
+        """What the log density of an entry of Y is less than that of y = Y / scale."""
+        return math.log(scale)
+
+    def at(self, noise: Floats) -> Self:
+        """Return the likelihood with this noise; its last axis holds the parameters.
+
+        Given several draws of the noise, one a row, entries are expected as (draw, entry).
+        """
+        return self
+
+    def draw_noise(self, s: Stream) -> Floats:
+        """Draw the noise from its prior."""
+        return np.empty(0)
+
+    def log_noise_density(self, noise: Floats) -> float:
+        """Log prior density of the noise."""
+        return 0.0
+
+    def possible(self, Y: Floats) -> Floats:
+        """Move values that were found by bisection to the nearest that can occur."""
+        return Y
+
+    def refuse(self, Y: Floats) -> None:  # noqa: B027 - most take any entry
+        """Raise a ValueError if these entries, in their own units, cannot come from here."""
+
+    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+        """Yield a sentence for each way in which the data plainly contradict the likelihood.
+
+        ``Y`` has the stored entries; those not stored, up to ``n_observed``, are zeros.
+        """
+        yield from ()
+
+
+@singledispatch
+def kernel_at(kernel: Any, noise: Floats) -> Any:
+    """Return the parameters of the compiled updates with this noise: most have none."""
+    return kernel
+
+
+@singledispatch
+def draw_noise(kernel: Any, s: Stream, n_observed: int, log_likelihood: float) -> Floats:
+    """Draw the noise given λ, through the log likelihood at the kernel's present noise."""
+    return np.empty(0)
+
+
+class Moments(NamedTuple):
+    """Mean of the observed entries, their variance over its square, and the share of zeros."""
+
+    mean: float
+    relative_variance: float
+    zeros: float
+
+    @classmethod
+    def of(cls, Y: Floats, n_observed: int) -> Moments:
+        """Summarise stored entries; the others, up to ``n_observed``, are zeros."""
+        absent = n_observed - Y.size
+        zeros = (absent + float(np.sum(Y == 0.0))) / n_observed
+        mean = float(Y.sum()) / n_observed
+        if mean == 0.0:
+            return cls(mean, math.inf, zeros)
+        # Divided first: squares of the entries may be beyond floats.
+        return cls(mean, (float(np.sum((Y / mean - 1.0) ** 2)) + absent) / n_observed, zeros)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from dibpnmf._compile import kernel, reassociated
-from dibpnmf.likelihoods.base import Floats, Likelihood
+from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
 from dibpnmf.likelihoods.rows import (
     BASE,
@@ -28,11 +29,13 @@ from dibpnmf.likelihoods.rows import (
     implements_stays_off,
     implements_take_entry,
     padded,
+    without_entry,
 )
 
 _SMALL, _LARGE = 1e-150, 1e150
-# Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
-_CANCELLED = 2.0**-20
+# A share of exact zeros above the first, or a variance below the second times the squared mean
+# (any mixture of exponentials has at least 1), plainly contradicts the likelihood.
+_MOSTLY, _EVEN = 0.75, 0.5
 
 
 class ExponentialKernel(NamedTuple):
@@ -110,18 +113,6 @@ def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _without(mean: float, ax: float, lik, A, X, i: int, k: int, n: int) -> float:  # type: ignore[no-untyped-def]
-    """Return λ − a·x, summed afresh where the difference has lost its digits."""
-    b = mean - ax
-    if b < _CANCELLED * mean:
-        b = lik.epsilon
-        for j in range(A.shape[1]):
-            if j != k:
-                b += A[i, j] * X[n, j]
-    return b
-
-
-@kernel
 def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-def]
     """Fill lines BASE and LOAD with λ and x of a support."""
     at = np.uint64(start)
@@ -141,7 +132,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         x = row.hit_x[p]
         b = row.mean[row.cell[j]]
         if a > 0.0:
-            b = _without(b, a * x, lik, A, X, i, k, row.column[j])
+            b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
         lines[HIT_BASE, c] = b
         lines[HIT_LOAD, c] = x
         lines[HIT_VALUE, c] = row.y[j]
@@ -153,10 +144,10 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         _gather(lines, row.mean, lists.column_rows, lists.column_values, start, m)
         if a > 0.0:
             for j in range(m):
-                lines[BASE, j] = _without(
+                lines[BASE, j] = without_entry(
                     lines[BASE, j],
                     a * lines[LOAD, j],
-                    lik,
+                    lik.epsilon,
                     A,
                     X,
                     i,
@@ -256,3 +247,20 @@ class Exponential(Likelihood):
     def simulate(self, rng: np.random.Generator, mean: Floats) -> Floats:
         """Draw y given its mean."""
         return rng.exponential(mean)
+
+    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+        """Exact zeros, which have probability 0, and entries that scatter too little."""
+        moments = Moments.of(Y, n_observed)
+        if moments.zeros > _MOSTLY:
+            yield (
+                f"{moments.zeros:.0%} of the entries are exactly zero, which an exponential "
+                "distribution never gives. For counts and binary data likelihood='poisson' fits "
+                "better, for weights such as tf-idf 'gaussian'; if zeros stand for cells that "
+                "were not observed, say zeros='missing' or use NaN."
+            )
+        if n_observed >= 100 and moments.relative_variance < _EVEN:
+            yield (
+                f"The entries scatter by {moments.relative_variance**0.5:.0%} of their mean; "
+                "exponential ones scatter by 100% or more. likelihood='gaussian' fits "
+                "better."
+            )

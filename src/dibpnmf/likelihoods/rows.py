@@ -29,7 +29,10 @@ Ints = NDArray[np.int64]
 
 
 class Lists(NamedTuple):
-    """On-entries of a loadings matrix: by column (for supports) and by row (for hits)."""
+    """On-entries of a loadings matrix: by column (for supports) and by row (for hits).
+
+    Also what sums over all of its rows need: the columns' sums and the Gram matrix XᵀX.
+    """
 
     column_ptr: Ints
     column_rows: NDArray[np.uint32]
@@ -37,6 +40,8 @@ class Lists(NamedTuple):
     row_ptr: Ints
     row_columns: NDArray[np.uint32]
     row_values: Floats
+    sums: Floats
+    gram: Floats
 
 
 class Row(NamedTuple):
@@ -50,6 +55,7 @@ class Row(NamedTuple):
     hit: Ints
     hit_x: Floats
     stored: Ints  # how many cells are stored
+    totals: Floats  # a number for each column k and one for the row, the likelihood's own
     support: Floats  # room for Entry.support
     grid: Floats  # room for Entry.grid
 
@@ -114,6 +120,8 @@ row_log_likelihood, implements_row_log_likelihood = (
 )
 
 MAX_NODES = 64
+# Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
+_CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
 
 
@@ -137,6 +145,8 @@ def list_entries(X: Floats) -> Lists:
     column_ptr[:] = np.cumsum(column_ptr)
     row_ptr[:] = np.cumsum(row_ptr)
     total = row_ptr[N]
+    sums = np.zeros(K)
+    gram = np.zeros((K, K))
     column_rows = np.empty(total, np.uint32)  # unsigned: a signed one might count from the end
     column_values = np.empty(total)
     row_columns = np.empty(total, np.uint32)
@@ -152,7 +162,13 @@ def list_entries(X: Floats) -> Lists:
                 row_columns[at] = k
                 row_values[at] = X[n, k]
                 at += 1
-    return Lists(column_ptr, column_rows, column_values, row_ptr, row_columns, row_values)
+        for p in range(row_ptr[n], at):
+            sums[row_columns[p]] += row_values[p]
+            for q in range(row_ptr[n], at):
+                gram[row_columns[p], row_columns[q]] += row_values[p] * row_values[q]
+    return Lists(
+        column_ptr, column_rows, column_values, row_ptr, row_columns, row_values, sums, gram
+    )
 
 
 @kernel
@@ -168,7 +184,8 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     return Row(
         np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
         np.empty(K + 1, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
-        np.zeros(1, np.int64), np.empty((5, padded(local))), np.empty((3, MAX_NODES)),
+        np.zeros(1, np.int64), np.empty(K + 1), np.empty((5, padded(max(local, 1)))),
+        np.empty((3, MAX_NODES)),
     )  # fmt: skip
 
 
@@ -178,7 +195,7 @@ def borrow_row(row: Row) -> Row:
     return Row(
         borrow(row.mean), borrow(row.y), borrow(row.column), borrow(row.cell),
         borrow(row.hit_ptr), borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
-        borrow(row.support), borrow(row.grid),
+        borrow(row.totals), borrow(row.support), borrow(row.grid),
     )  # fmt: skip
 
 
@@ -195,6 +212,7 @@ def borrow_lists(lists: Lists) -> Lists:
     return Lists(
         borrow(lists.column_ptr), borrow(lists.column_rows), borrow(lists.column_values),
         borrow(lists.row_ptr), borrow(lists.row_columns), borrow(lists.row_values),
+        borrow(lists.sums), borrow(lists.gram),
     )  # fmt: skip
 
 
@@ -247,6 +265,20 @@ def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) 
             else:
                 for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
                     row.mean[row.hit[p]] += a[k] * row.hit_x[p]
+
+
+@kernel
+def without_entry(  # type: ignore[no-untyped-def]
+    mean: float, ax: float, epsilon: float, A: Floats, X: Floats, i: int, k: int, n
+) -> float:
+    """Return b = λ − a·x, summed afresh where the difference has lost its digits."""
+    b = mean - ax
+    if b < _CANCELLED * mean:
+        b = epsilon
+        for j in range(A.shape[1]):
+            if j != k:
+                b += A[i, j] * X[n, j]
+    return b
 
 
 @kernel

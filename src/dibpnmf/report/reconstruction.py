@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
-from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.observations import Observations
 from dibpnmf.prediction import means_at
 
@@ -127,7 +126,7 @@ def _mean_at(model: DIBPNMF, rows: Ints, columns: Ints) -> Floats:
 def judge(model: DIBPNMF, sample: Sample) -> Fit:
     """Compare the variance explained with what data of the model's own would give."""
     rng = np.random.default_rng(0)
-    likelihood = LIKELIHOODS[model.likelihood]()
+    likelihood = model._likelihood.at(model._chosen.noise)
     replicates = [
         _explained(likelihood.simulate(rng, sample.mean / model._scale) * model._scale, sample.mean)
         for _ in range(_REPLICATES)

@@ -1,0 +1,209 @@
+"""Poisson likelihood of counts: Y ~ Poisson(mean u·λ), where y = Y/u is in units of the mean.
+
+Zeros need no logarithm: over the support of an entry they contribute −u v Σ x_n, a sum that is
+known beforehand. So only stored cells are visited, Eq. (32).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple, Self
+
+import numpy as np
+from scipy import special
+
+from dibpnmf._compile import kernel
+from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
+from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
+from dibpnmf.likelihoods.rows import (
+    HIT_BASE,
+    HIT_LOAD,
+    HIT_VALUE,
+    Entry,
+    build_mean,
+    collect_hits,
+    implements_draw_entry,
+    implements_log_ratio,
+    implements_open_row,
+    implements_put_entry,
+    implements_row_log_likelihood,
+    implements_stays_off,
+    implements_take_entry,
+    without_entry,
+)
+
+# Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
+_LOADS, _REST = range(2)
+# Variance over mean below which data are not Poisson counts, whose ratio is at least 1.
+_EVEN = 0.5
+
+
+class PoissonKernel(NamedTuple):
+    """Parameters of the compiled updates."""
+
+    epsilon: float
+    unit: float
+
+
+@implements_open_row(PoissonKernel)
+def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-untyped-def]
+    collect_hits(row, cells, False, lists, i)
+    build_mean(row, False, lists, A[i], lik.epsilon)
+    # Totals: Σ x of each column over the observed cells and, last, Σ λ.
+    K = X.shape[1]
+    total = lik.epsilon * (X.shape[0] if complete else row.stored[0])
+    for k in range(K):
+        if complete:
+            row.totals[k] = lists.sums[k]
+        else:
+            row.totals[k] = 0.0
+            for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+                row.totals[k] += row.hit_x[p]
+        total += A[i, k] * row.totals[k]
+    row.totals[K] = total
+
+
+@implements_stays_off(PoissonKernel)
+def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
+    # The log likelihood is concave in v: if it falls at v = 0 it is never above its value there.
+    if math.log(u) <= log_odds + LOG_SLACK:
+        return False
+    slope = -row.totals[k]
+    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+        j = row.hit[p]
+        slope += row.y[j] * row.hit_x[p] / row.mean[j]
+    return slope <= 0.0
+
+
+@kernel
+def _sum_y_log(lines: Floats, c: int, v: float) -> float:
+    """Return Σ y log(b + v x) over the stored cells of a support."""
+    total = 0.0
+    for j in range(c):
+        total += lines[HIT_VALUE, j] * math.log(lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+    return total
+
+
+@implements_take_entry(PoissonKernel)
+def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
+    a = A[i, k]
+    lines = row.support
+    c = 0
+    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+        j, x = row.hit[p], row.hit_x[p]
+        b = row.mean[j]
+        if a > 0.0:
+            b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
+        lines[HIT_BASE, c] = b
+        lines[HIT_LOAD, c] = x
+        lines[HIT_VALUE, c] = row.y[j]
+        c += 1
+    loads = row.totals[k]
+    lines[0, _LOADS] = loads
+    lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
+    return Entry(lines, row.grid, 1 if loads > 0.0 else 0, c, _sum_y_log(lines, c, 0.0))
+
+
+@implements_log_ratio(PoissonKernel)
+def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
+    return lik.unit * (_sum_y_log(support, c, v) - level - v * support[0, _LOADS])
+
+
+@implements_draw_entry(PoissonKernel)
+def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
+    # A tangent bounds the concave log likelihood, and the mass of "on" by τ/(τ − its slope).
+    lines = entry.support
+    slope = -lines[0, _LOADS]
+    for j in range(entry.c):
+        slope += lines[HIT_VALUE, j] * lines[HIT_LOAD, j] / lines[HIT_BASE, j]
+    slope *= lik.unit
+    log_cap = log_odds - math.log1p(-slope / tau) if slope < tau else math.inf
+    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, u, s)
+
+
+@implements_put_entry(PoissonKernel)
+def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyped-def]
+    lines = entry.support
+    start = row.hit_ptr[k]
+    for j in range(entry.c):
+        row.mean[row.hit[start + j]] = lines[HIT_BASE, j] + v * lines[HIT_LOAD, j]
+    row.totals[row.totals.size - 1] = lines[0, _REST] + v * lines[0, _LOADS]
+
+
+@implements_row_log_likelihood(PoissonKernel)
+def _row_log_likelihood(lik, row, complete, X):  # type: ignore[no-untyped-def]
+    value = -lik.unit * row.totals[row.totals.size - 1]
+    for j in range(row.stored[0]):
+        count = lik.unit * row.y[j]
+        value += count * math.log(lik.unit * row.mean[j]) - math.lgamma(count + 1.0)
+    return value
+
+
+@dataclass(frozen=True)
+class Poisson(Likelihood):
+    """Poisson likelihood of counts with mean λ.
+
+    Parameters
+    ----------
+    unit : float, default=1.0
+        What the counts were divided by.
+    """
+
+    unit: float = 1.0
+
+    name: ClassVar[str] = "poisson"
+
+    def kernel(self, epsilon: float) -> PoissonKernel:
+        """Parameters for the compiled row updates."""
+        return PoissonKernel(float(epsilon), float(self.unit))
+
+    def log_density(self, y: Floats, mean: Floats) -> Floats:
+        """Log probability uy log(uλ) − uλ − log (uy)!, Eq. (31)."""
+        count, rate = self.unit * y, self.unit * mean
+        return special.xlogy(count, rate) - rate - special.gammaln(count + 1.0)
+
+    def cdf(self, y: Floats, mean: Floats) -> Floats:
+        """Probability of a count of at most uy."""
+        # A count that was divided and multiplied again may have lost its last bit.
+        count = np.floor(self.unit * y * (1.0 + 1e-12) + 1e-9)
+        return np.where(count < 0.0, 0.0, special.pdtr(np.maximum(count, 0.0), self.unit * mean))
+
+    def simulate(self, rng: np.random.Generator, mean: Floats) -> Floats:
+        """Draw y given its mean."""
+        return rng.poisson(self.unit * mean) / self.unit
+
+    def in_units_of(self, scale: float) -> Self:
+        """Return the likelihood for counts that were divided by ``scale``."""
+        return replace(self, unit=float(scale))
+
+    def log_unit(self, scale: float) -> float:
+        """Probabilities of counts do not depend on their units."""
+        return 0.0
+
+    def possible(self, Y: Floats) -> Floats:
+        """Round to whole numbers."""
+        return np.rint(Y)
+
+    def refuse(self, Y: Floats) -> None:
+        """Raise a ValueError if an entry is not a whole number."""
+        fractional = Y[np.floor(Y) != Y]
+        if fractional.size:
+            raise ValueError(
+                "likelihood='poisson' takes counts, whole numbers from 0 up; Y has "
+                f"{fractional.size} other entries, such as {fractional[0]:g}. Use "
+                "likelihood='gaussian' (or 'exponential') for measurements, or give the counts "
+                "before they were weighted or averaged."
+            )
+
+    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+        """Counts that scatter less than any Poisson mixture does."""
+        moments = Moments.of(Y, n_observed)
+        ratio = moments.relative_variance * moments.mean
+        if n_observed >= 100 and ratio < _EVEN:
+            yield (
+                f"The entries' variance is {ratio:.2g} times their mean; of Poisson counts it is "
+                "at least as large as the mean. For ratings and measurements "
+                "likelihood='gaussian' fits better."
+            )

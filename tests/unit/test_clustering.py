@@ -1,0 +1,59 @@
+"""Consensus clusters: planted groups are found, and how many there are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from dibpnmf import DIBPNMF
+from dibpnmf.clustering import consensus, eigengap
+
+SIZES = (30, 12, 8)
+
+
+def blocks(noise: float, sizes=SIZES) -> tuple[np.ndarray, np.ndarray]:
+    """A similarity with planted groups of unequal size, and their labels."""
+    truth = np.repeat(np.arange(len(sizes)), sizes)
+    rng = np.random.default_rng(0)
+    weak = rng.random((truth.size, truth.size)) * noise
+    S = np.where(truth[:, None] == truth, 0.6, 0.0) + (weak + weak.T) / 2.0
+    np.fill_diagonal(S, 1.0)
+    return S, truth
+
+
+@pytest.mark.parametrize("n_clusters", [None, 3])
+def test_planted_groups(n_clusters):
+    S, truth = blocks(0.2)
+    labels = consensus(S, n_clusters, seed=0)
+    np.testing.assert_array_equal(labels, truth)  # the largest is 0
+
+
+def test_rows_without_neighbours():
+    """Rows like no other row still get a label, and do not break the groups of the others."""
+    S, truth = blocks(0.0)
+    S[-1, :-1] = S[:-1, -1] = 0.0
+    labels = consensus(S, 4, seed=0)
+    assert adjusted_rand_score(truth[:-1], labels[:-1]) == 1.0
+
+
+def test_eigengap():
+    assert eigengap(np.array([1.0, 0.9, 0.85, 0.3, 0.2])) == 3
+    assert eigengap(np.array([1.0, 0.2, 0.1])) == 2
+    assert eigengap(np.array([1.0])) == 1
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_clusters_of_a_fit():
+    truth = np.repeat([0, 1, 2], [14, 10, 6])
+    rng = np.random.default_rng(0)
+    Y = rng.poisson(np.eye(3)[truth] @ np.kron(np.eye(3), np.full(6, 5.0)) + 0.1).astype(float)
+    model = DIBPNMF(likelihood="poisson", n_warmup=60, n_draws=30, n_chains=2, random_state=0)
+    model.fit(Y)
+    for n_clusters in (None, 3):
+        np.testing.assert_array_equal(model.consensus_clusters(n_clusters), truth)
+    assert set(model.consensus_clusters(1)) == {0}
+    with pytest.raises(ValueError, match="at most the number of rows, 30; got 31"):
+        model.consensus_clusters(31)
+    with pytest.raises(TypeError, match="n_clusters must be an integer"):
+        model.consensus_clusters(2.5)
