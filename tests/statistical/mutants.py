@@ -240,7 +240,6 @@ MUTANTS = [
         "observations.side(t), observations.is_complete, own, other, list_entries(other),",
         "observations.side(t), True, own, other, list_entries(other),",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
-        is_quick=True,
     ),
     Mutant(
         "stale λ after an update",
@@ -249,7 +248,6 @@ MUTANTS = [
         "            put_entry(lik, row, entry, complete, lists, k, new)\n",
         "        if new != a:\n            A[i, k] = new\n",
         (ROW_TWINS, geweke(BB, 64_000), EXACT),
-        is_quick=True,
     ),
     Mutant(
         "grid proposal without its acceptance step",
