@@ -264,6 +264,27 @@ MUTANTS = [
         ("tests:tests/statistical/test_stuck.py",),
     ),
     Mutant(
+        "cap of the mass without its Hastings term",
+        "likelihoods/grid_proposal.py",
+        "log_accept -= excess + _evaluate(",
+        "log_accept -= _evaluate(",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of the mass that takes the cost of v₀ everywhere",
+        "likelihoods/exponential.py",
+        "math.exp(gain - slope * min(low, _PROBE))",
+        "math.exp(gain - slope * _PROBE)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "grid not cut off at its ceiling",
+        "likelihoods/grid_proposal.py",
+        "            n = _insert(grid, n, node, min(f, ceiling))\n            if f <",
+        "            n = _insert(grid, n, node, f + 9.0)\n            if f <",
+        (GRID_TWINS,),
+    ),
+    Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
         "return math.log(u) > log_odds + gain + LOG_SLACK",
