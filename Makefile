@@ -30,7 +30,7 @@ demo: setup
 	$(BIN)/dibpnmf demo --out demo
 
 test: setup browser
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "not slow"
 
 test-slow: setup
 	$(BIN)/python -m pytest -s -n 0 -m slow

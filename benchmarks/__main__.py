@@ -1,6 +1,6 @@
 """Run the benchmarks: a table on the terminal and results.json beside this file.
 
-Every figure is a ratio of things run in turn in one process; none is a wall-clock time.
+Most figures are ratios of things run in turn in one process; each line says what it is.
 """
 
 from __future__ import annotations
@@ -10,18 +10,32 @@ import os
 import sys
 from pathlib import Path
 
-from benchmarks import cora, mixing, row_kernel
+from benchmarks import (
+    convergence,
+    cora,
+    growth,
+    memory,
+    mixing,
+    movielens,
+    row_kernel,
+    startup,
+)
 from benchmarks.measure import Row
 
-_SUITES = {"row_kernel": row_kernel.run, "cora": cora.run, "mixing": mixing.run}
+_SUITES = {
+    "row_kernel": row_kernel.run, "cora": cora.run, "movielens": movielens.run,
+    "startup": startup.run, "growth": growth.run, "memory": memory.run,
+    "convergence": convergence.run, "mixing": mixing.run,
+}  # fmt: skip
+_NEED_DATA = ("cora", "movielens")
 
 
 def main(names: list[str]) -> None:
     results: dict[str, list[dict]] = {}
     print(f"{'ratio':>9}  {'10%-90%':>15}  {'to reach':>8}  what / compared with")
     for name in names or list(_SUITES):
-        if name == "cora" and not os.environ.get("DIBPNMF_DATA"):
-            print("cora skipped: set DIBPNMF_DATA to a folder with cora.tgz", file=sys.stderr)
+        if name in _NEED_DATA and not os.environ.get("DIBPNMF_DATA"):
+            print(f"{name} skipped: set DIBPNMF_DATA to a folder with its archive", file=sys.stderr)
             continue
         rows = _SUITES[name]()
         for line in rows:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,8 @@ PART = ".part"  # how temporary names end
 @contextmanager
 def temporary(path: Path) -> Iterator[Path]:
     """Give a name to write under; what is there at the end takes the path, or goes on an error."""
+    if not path.parent.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "No such folder", str(path.parent))
     part = path.with_name(f".{path.name}{PART}")
     try:
         yield part

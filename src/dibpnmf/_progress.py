@@ -5,11 +5,42 @@ from __future__ import annotations
 import math
 import sys
 import threading
+from abc import ABC, abstractmethod
 from types import TracebackType
 from typing import Any, Self
 
 
-class Progress:
+class OnTerminal(ABC):
+    """Something with a bar that is shown inside a ``with`` block, or with none (``_bar`` None)."""
+
+    _bar: Any
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Redraw (called from the main thread)."""
+
+    @abstractmethod
+    def _add_tasks(self) -> None:
+        """Add the lines to be shown."""
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+            self._add_tasks()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self.refresh()
+            self._bar.stop()
+
+
+class Progress(OnTerminal):
     """Counts sweeps of all chains; shows them with K, log likelihood and time left.
 
     Parameters
@@ -63,26 +94,13 @@ class Progress:
             text = "" if sweep == 0 else f"K {K:3d}  log lik {log_likelihood:,.0f}"
             self._bar.update(task, completed=sweep, phase=phase, text=text)
 
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-            self._tasks = [
-                self._bar.add_task(
-                    f"chain {c + 1}", total=self.n_sweeps, completed=done, phase="", text=""
-                )
-                for c, done in enumerate(self._done)
-            ]
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self.refresh()
-            self._bar.stop()
+    def _add_tasks(self) -> None:
+        self._tasks = [
+            self._bar.add_task(
+                f"chain {c + 1}", total=self.n_sweeps, completed=done, phase="", text=""
+            )
+            for c, done in enumerate(self._done)
+        ]
 
 
 def should_show(progress: bool | str) -> bool:

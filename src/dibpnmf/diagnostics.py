@@ -55,7 +55,9 @@ def _diagnose_one(x: Floats) -> tuple[float, float, float]:
         return np.nan, np.nan, np.nan
     axes = {"chain_axis": 0, "draw_axis": 1}
     with np.errstate(all="ignore"):
-        r_hat = float(array_stats.rhat(chains, **axes))
+        # Of location and of spread. Two values only may leave no spread to compare (NaN).
+        parts = [float(array_stats.rhat(chains, method=m, **axes)) for m in ("z_scale", "folded")]
+        r_hat = max((part for part in parts if not np.isnan(part)), default=np.inf)
         bulk = float(array_stats.ess(x, method="bulk", **axes))
         tail = float(array_stats.ess(x, method="tail", prob=(0.05, 0.95), **axes))
     return r_hat, bulk, tail

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dibpnmf.posterior import unit_columns
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
@@ -98,26 +100,22 @@ def plot_match(model: DIBPNMF, A: Floats, X: Floats) -> Figure:
     """True factors beside those found, in the order of the best match."""
     from scipy.optimize import linear_sum_assignment
 
-    def unit(side: Floats) -> Floats:
-        norm = np.linalg.norm(side, axis=0)
-        return side / np.where(norm > 0.0, norm, 1.0)
-
-    found = (model.embedding_, model.components_.T)
-    cosines = [unit(a).T @ unit(b) for a, b in zip((A, X), found, strict=True)]
+    truth = [unit_columns(side) for side in (A, X)]
+    found = [unit_columns(side) for side in (model.embedding_, model.components_.T)]
+    cosines = [one.T @ other for one, other in zip(truth, found, strict=True)]
     true, ours = linear_sum_assignment(-cosines[0] * cosines[1])
     figure = _figure(10, 5.5)
     axes = figure.subplots(2, 3, width_ratios=[1, 1, 0.9])
-    for line, (truth, estimate, name) in enumerate(
-        zip((A, X), found, ("A (rows)", "X (columns)"), strict=True)
-    ):
-        _matrix(axes[line, 0], unit(truth)[:, true].T, f"true {name}", name, "factor")
-        _matrix(axes[line, 1], unit(estimate)[:, ours].T, f"found {name}", name, "factor")
+    for line, (name, unit) in enumerate((("A", "row"), ("X", "column"))):
+        _matrix(axes[line, 0], truth[line][:, true].T, f"true {name}", unit, "factor")
+        _matrix(axes[line, 1], found[line][:, ours].T, f"found {name}", unit, "factor")
         values = cosines[line][true, ours]
         axes[line, 2].barh(np.arange(values.size), values, color=_INK)
-        axes[line, 2].axvline(0.9, color=_ACCENT, lw=1, ls="--")
         axes[line, 2].set(xlim=(0, 1), yticks=np.arange(values.size))
+        axes[line, 2].bar_label(axes[line, 2].containers[0], fmt="%.2f", label_type="center",
+                                color="white", fontsize=7)  # fmt: skip
         axes[line, 2].invert_yaxis()
-        axes[line, 2].set_title(f"cosine with the truth, {name}", fontsize=10)
+        axes[line, 2].set_title(f"cosine of found and true {name}", fontsize=10)
         axes[line, 2].tick_params(labelsize=7)
     return figure
 

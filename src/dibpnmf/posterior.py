@@ -134,7 +134,7 @@ class Alignment:
     def __init__(self, reference: Sides) -> None:
         self.totals = np.maximum(reference[0].sum(axis=0), 1e-300)
         # Only for telling factors apart: half the memory is enough.
-        self._units = tuple(_unit(side).astype(np.float32) for side in reference)
+        self._units = tuple(unit_columns(side).astype(np.float32) for side in reference)
         self.mean = np.zeros(reference[1].shape)
         self.inclusion = np.zeros(reference[1].shape, np.float32)
         self.n = 0
@@ -149,7 +149,9 @@ class Alignment:
 
     def match(self, loadings: Sequence[NDArray[np.floating]]) -> list[tuple[int, int]]:
         """Pairs (reference column, column) that are the same factor."""
-        cosines = [unit.T @ _unit(side) for unit, side in zip(self._units, loadings, strict=True)]
+        cosines = [
+            unit.T @ unit_columns(side) for unit, side in zip(self._units, loadings, strict=True)
+        ]
         if 0 in cosines[0].shape:
             return []
         own, other = linear_sum_assignment(-cosines[0] * cosines[1])
@@ -164,9 +166,11 @@ class Alignment:
             self.inclusion[:, own] += part.inclusion[:, other]
 
 
-def _unit(side: NDArray[np.floating]) -> NDArray[np.floating]:
-    norm = np.linalg.norm(side, axis=0)
-    return side / np.where(norm > 0.0, norm, 1.0)
+def unit_columns(side: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Nonnegative columns of length one; those of zeros stay."""
+    largest = side.max(axis=0, initial=0.0)
+    side = side / np.where(largest > 0.0, largest, 1.0)  # so that no square overflows
+    return side / np.maximum(np.linalg.norm(side, axis=0), 1.0)  # it is 0, or 1 at least
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dibpnmf._compile import kernel
 from dibpnmf.likelihoods.base import Likelihood
-from dibpnmf.posterior import CompactDraw, Sides
+from dibpnmf.posterior import CompactDraw, Sides, unit_columns
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -155,9 +155,8 @@ def similarity(draws: Iterable[Sides], rows: Ints) -> Floats:
     for A, _ in draws:
         own = A[rows]
         own = own[:, own.any(axis=0)]
-        norm = np.linalg.norm(own, axis=1, keepdims=True)
-        own = own / np.where(norm > 0.0, norm, 1.0)
-        total += own @ own.T
+        unit = unit_columns(own.T)
+        total += unit.T @ unit
         n += 1
     total /= n
     np.fill_diagonal(total, 1.0)

@@ -190,8 +190,6 @@ def zipped(**members: bytes) -> bytes:
 def arrays() -> dict[str, bytes]:
     """NumPy files whose arrays are not a matrix, or lie about themselves."""
     Y = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.5]])
-    csr = {"format": b"csr", "shape": (2, 3), "data": [1.0, 2.0, 3.0], "indices": [0, 2, 1],
-           "indptr": [0, 2, 3]}  # fmt: skip
     return {
         "vector.npy": npy(np.ones(3)),
         "scalar.npy": npy(np.array(3.0)),
@@ -229,6 +227,14 @@ def arrays() -> dict[str, bytes]:
         "not-arrays.npz": zipped(**{"a.txt": b"hello"}),
         "path-outside.npz": zipped(**{"../../outside.npy": npy(Y)}),
         "absolute-path.npz": zipped(**{"/tmp/outside.npy": npy(Y)}),
+    }  # fmt: skip
+
+
+def sparse_arrays() -> dict[str, bytes]:
+    """Archives as scipy writes them, whose parts do not fit together."""
+    csr = {"format": b"csr", "shape": (2, 3), "data": [1.0, 2.0, 3.0], "indices": [0, 2, 1],
+           "indptr": [0, 2, 3]}  # fmt: skip
+    return {
         "sparse-good.npz": npz(**csr),
         "sparse-index-out.npz": npz(**csr | {"indices": [0, 9, 1]}),
         "sparse-index-negative.npz": npz(**csr | {"indices": [0, -2, 1]}),
@@ -323,7 +329,9 @@ def main() -> None:
         old.unlink()
     contents = {name: text.encode("utf-8", "surrogatepass") for name, text in TEXTS.items()}
     contents["not-h5ad.h5ad"] = b"\x89HDF\r\n\x1a\n"
-    contents |= BYTES | {f"numpy-{name}": content for name, content in arrays().items()}
+    contents |= BYTES | {
+        f"numpy-{name}": content for name, content in (arrays() | sparse_arrays()).items()
+    }
     for name, content in whole().items():
         contents |= {f"{how}-{name}": changed for how, changed in damaged(content).items()}
     for name, content in contents.items():

@@ -12,17 +12,25 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
-from dibpnmf.likelihoods.exponential import log_mass_bound
+from dibpnmf.likelihoods.exponential import Exponential, log_mass_bound
 from dibpnmf.likelihoods.grid_proposal import (
     coarse_grid,
+    draw_from_grid,
     draw_node,
     grid_mass,
     interpolate,
     refine_grid,
 )
-from dibpnmf.likelihoods.rows import list_entries, stays_off, update_rows
+from dibpnmf.likelihoods.rows import (
+    list_entries,
+    new_row,
+    open_row,
+    stays_off,
+    take_entry,
+    update_rows,
+)
 from dibpnmf.observations import Observations
-from dibpnmf.random import ROWS, START, stream
+from dibpnmf.random import ROWS, START, stream, uniform
 
 from . import formulas
 from .problems import SMALL, Small, taken
@@ -177,6 +185,43 @@ def log_mass(log_ratio, tau: float) -> float:
     """Log of the mass of "on" at even odds."""
     peak = max(log_ratio(v) for v in np.exp(np.linspace(-15.0, 10.0, 2001)))
     return peak + math.log(formulas.entry_odds(log_ratio, -peak, tau))
+
+
+@pytest.mark.parametrize("log_cap", [-2.0, -0.5, 0.5])
+def test_a_cap_changes_the_proposal_and_not_the_distribution(log_cap):
+    """Caps far below and about the mass of "on": a bound that is wrong costs time, not truth."""
+    x, y, tau, log_odds = ENTRIES["one ordinary cell"]
+    X, Y, epsilon, family = np.array(x)[:, None], np.array(y)[None], 0.1, Exponential()
+    data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X)
+    row, A, kernel = new_row(data.side(0), True, lists, 1, 1), np.zeros((1, 1)), family.kernel(0.1)
+    open_row(kernel, row, data.side(0), True, A, X, lists, 0)
+    entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
+
+    def log_ratio(v: float) -> float:
+        return float(
+            family.log_density(y[0], epsilon + v * x[0]) - family.log_density(y[0], epsilon)
+        )
+
+    odds = formulas.entry_odds(log_ratio, log_odds, tau)
+    s, draws, a = stream(5, 0, 0, START), np.empty(N_SWEEPS), 0.0
+    for sweep in range(N_SWEEPS):
+        a, _ = draw_from_grid(kernel, entry, a, log_odds, tau, log_cap, uniform(s), s)
+        draws[sweep] = a
+    check_probability(draws > 0.0, odds / (1.0 + odds))
+    assert abs(math.log(odds)) < 1.0  # else most caps would not bind
+
+
+@FIXED
+@given(small=SMALL, log_odds=st.floats(-8.0, 4.0), tau=st.floats(0.1, 10.0))
+def test_refined_mass_is_below_what_the_ceiling_allows(small, log_odds, tau):
+    """The bound by which an entry stays off before its grid is refined."""
+    entry, _, _ = taken(small, 0, 0)
+    if entry.m:
+        n, ceiling = coarse_grid(small.kernel, entry, log_odds, tau)
+        span = entry.grid[0, n - 1] - entry.grid[0, 0] + 2.0
+        n = refine_grid(small.kernel, entry, log_odds, tau, n, ceiling)
+        total, highest = grid_mass(entry.grid, n)
+        assert highest + math.log(total) <= ceiling + math.log(span) + 1e-9
 
 
 def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:

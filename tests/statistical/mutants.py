@@ -247,7 +247,6 @@ MUTANTS = [
         "observations.side(t), observations.is_complete, own, other, list_entries(other),",
         "observations.side(t), True, own, other, list_entries(other),",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
-        is_quick=True,
     ),
     Mutant(
         "stale λ after an update",
@@ -256,7 +255,6 @@ MUTANTS = [
         "            put_entry(lik, row, entry, complete, lists, k, new)\n",
         "        if new != a:\n            A[i, k] = new\n",
         (ROW_TWINS, geweke(BB, 64_000), EXACT),
-        is_quick=True,
     ),
     Mutant(
         "grid proposal without its acceptance step",
@@ -271,6 +269,27 @@ MUTANTS = [
         "DEFENCE = 0.05 ",
         "DEFENCE = 1e-9 ",
         ("tests:tests/statistical/test_stuck.py",),
+    ),
+    Mutant(
+        "cap of the mass without its Hastings term",
+        "likelihoods/grid_proposal.py",
+        "log_accept -= excess + _evaluate(",
+        "log_accept -= _evaluate(",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of the mass that takes the cost of v₀ everywhere",
+        "likelihoods/exponential.py",
+        "math.exp(gain - slope * min(low, _PROBE))",
+        "math.exp(gain - slope * _PROBE)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "grid not cut off at its ceiling",
+        "likelihoods/grid_proposal.py",
+        "            n = _insert(grid, n, node, min(f, ceiling))\n            if f <",
+        "            n = _insert(grid, n, node, f + 9.0)\n            if f <",
+        (GRID_TWINS,),
     ),
     Mutant(
         "skipping bound without the gain",

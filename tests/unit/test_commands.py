@@ -375,7 +375,7 @@ def test_without_its_writer_the_extra_is_named(finished, tmp_path, monkeypatch):
 
 def test_export_to_a_place_that_is_not_there(finished, tmp_path):
     said = run("export", finished[0], "--format", "npz", "-o", tmp_path / "no" / "a.npz", code=1)
-    assert "No such file" in said.stderr
+    assert "No such folder" in said.stderr
 
 
 def test_info(finished, data):

@@ -178,9 +178,16 @@ def test_a_real_sigint_keeps_the_draws():
     assert "chain 1" not in err
 
 
-def test_ctrl_c_while_chains_are_being_submitted_stops_those_that_run():
-    """As when the first chain is under way before the second one has been handed over."""
+class PressesCtrlC(list):
+    """Chains whose second one is handed over after somebody pressed Ctrl-C."""
 
+    def __iter__(self):
+        yield self[0]
+        os.kill(os.getpid(), signal.SIGINT)
+        yield from self[1:]
+
+
+def test_ctrl_c_while_chains_are_being_submitted_stops_those_that_run():
     class Watch:
         is_stopped = False
 
@@ -190,16 +197,17 @@ def test_ctrl_c_while_chains_are_being_submitted_stops_those_that_run():
         def stop(self):
             self.is_stopped = True
 
-    watch = Watch()
+    watch, deadline = Watch(), time.monotonic() + 20.0
+    told = []
 
     def run_one(chain, _executor):
-        if chain == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-        while not watch.is_stopped:
+        while not watch.is_stopped and time.monotonic() < deadline:
             time.sleep(0.01)
+        told.append(watch.is_stopped)
 
     before = signal.getsignal(signal.SIGINT)
-    assert run_chains(run_one, [0, 1, 2], 2, watch)
+    assert run_chains(run_one, PressesCtrlC([0, 1, 2]), 2, watch)
+    assert told == [True] * 3
     assert signal.getsignal(signal.SIGINT) is before
 
 

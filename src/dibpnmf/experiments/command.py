@@ -96,8 +96,11 @@ def _run(name: str, quick: bool, out: Path, seed: int, jobs: int, folds: tuple[i
         raise _BadInput(f"cannot go on, in {out}: {error.strerror or error}") from error
     for one, claims in found.items():
         tally = Counter(claim.holds for claim in claims)
-        verdicts = ", ".join(f"{word} {count}" for word, count in sorted(tally.items()))
-        click.echo(f"{one}: of {len(claims)} claims hold: {verdicts}. {out / one / 'README.md'}")
+        others = ", ".join(f"{n} {word!r}" for word, n in sorted(tally.items()) if word != "yes")
+        verdict = f"{tally['yes']} of {len(claims)} claims hold" + (
+            f" ({others})" if others else ""
+        )
+        click.echo(f"{one}: {verdict}. {out / one / 'README.md'}")
     if name == "all":
         click.echo(f"All together: {out / 'README.md'}")
 

@@ -7,10 +7,10 @@ import time
 from collections import Counter
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from dibpnmf import __version__
+from dibpnmf._progress import OnTerminal
 from dibpnmf.experiments.base import Experiment, Settings
 from dibpnmf.experiments.claims import Claim, claims_table, markdown_table
 from dibpnmf.experiments.pieces import Outcome, Piece, Store, run_pieces, write_json, write_text
@@ -143,7 +143,7 @@ def write_index(
     write_text(out / "README.md", "\n".join(parts))
 
 
-class Meter:
+class Meter(OnTerminal):
     """Shows pieces finished and time left on a terminal.
 
     Parameters
@@ -167,12 +167,12 @@ class Meter:
     def begin(self, experiment: str) -> None:
         """Name the experiment at hand."""
         self._experiment = experiment
-        self._show()
+        self.refresh()
 
     def finish(self, piece: Piece) -> None:
         """Count a piece that was run, or found finished."""
         self._left.pop(piece.name, None)
-        self._show()
+        self.refresh()
 
     def seconds_left(self) -> float:
         """Cost of what is left, at the pace so far."""
@@ -181,27 +181,16 @@ class Meter:
         pace = (time.monotonic() - self._start) / done if done > 0.0 else 1.0 / self._jobs
         return left * pace
 
-    def _show(self) -> None:
+    def refresh(self) -> None:
+        """Redraw."""
         if self._bar is not None and self._task is not None:
             minutes, seconds = divmod(int(self.seconds_left()), 60)
             done = self._n - len(self._left)
             text = f"{done}/{self._n} pieces, {minutes}:{seconds:02d} left"
             self._bar.update(self._task, completed=done, description=self._experiment, text=text)
 
-    def __enter__(self) -> Self:
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task("", total=self._n, text="")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    def _add_tasks(self) -> None:
+        self._task = self._bar.add_task("", total=self._n, text="")
 
 
 def _bar() -> Any:

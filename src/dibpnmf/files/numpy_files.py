@@ -52,7 +52,7 @@ def _load(path: Path) -> Any:
     except Exception as error:  # of whatever kind: a damaged header is parsed as Python
         reason = str(error)
         if "allow_pickle" in reason or "Object arrays" in reason or "pickle" in reason:
-            reason = "it holds Python objects (a pickle), which are never loaded"
+            reason = "it is none, or holds Python objects (a pickle), which are never loaded"
         raise FileError(path, f"not a whole NumPy file: {reason}") from error
 
 

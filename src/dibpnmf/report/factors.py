@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dibpnmf.posterior import unit_columns
+
 if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
 
@@ -116,10 +118,9 @@ def _four_digits(values: Floats) -> list[float]:
 
 def similarities(model: DIBPNMF) -> tuple[Floats, Floats]:
     """Cosines between factors: by the columns they are made of, by the rows that use them."""
-    return _cosines(model.components_), _cosines(model.embedding_.T)
+    return _cosines(model.components_.T), _cosines(model.embedding_)
 
 
-def _cosines(vectors: Floats) -> Floats:
-    norm = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = vectors / np.where(norm > 0.0, norm, 1.0)
-    return np.clip(unit @ unit.T, 0.0, 1.0)
+def _cosines(side: Floats) -> Floats:
+    unit = unit_columns(side)
+    return np.clip(unit.T @ unit, 0.0, 1.0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
 
 from dibpnmf.observations import Observations
+from dibpnmf.posterior import unit_columns
 from dibpnmf.prediction import means_at
 
 if TYPE_CHECKING:
@@ -143,6 +144,8 @@ def judge(model: DIBPNMF, sample: Sample) -> Fit:
 
 
 def _explained(y: Floats, mean: Floats) -> float:
+    largest = max(y.max(), mean.max())  # a share has no units: no square may overflow
+    y, mean = y / largest, mean / largest
     spread = float(np.sum((y - y.mean()) ** 2))
     return 1.0 - float(np.sum((y - mean) ** 2)) / spread if spread > 0.0 else 1.0
 
@@ -184,8 +187,7 @@ def _order(side: Floats) -> Ints:
     n, K = side.shape
     if K == 0:
         return np.arange(n)
-    norm = np.linalg.norm(side, axis=0)
-    relative = side / np.where(norm > 0.0, norm, 1.0)
+    relative = unit_columns(side)
     main = np.where(relative.any(axis=1), relative.argmax(axis=1), K)
     return np.lexsort((-relative.max(axis=1), main))
 
