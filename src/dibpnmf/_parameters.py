@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from dibpnmf import _validation as check
 from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.loadings import LOADINGS
 from dibpnmf.priors import PRIORS
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ def check_parameters(model: DIBPNMF) -> None:
     check.one_of("prior", model.prior, PRIORS)
     check.one_of("likelihood", model.likelihood, LIKELIHOODS)
     check.one_of("scheme", model.scheme, SCHEMES)
+    _check_loadings(model)
     check.one_of("zeros", model.zeros, ("observed", "missing"))
     _check_columns(model)
     check.whole_number("n_warmup", model.n_warmup, 0)
@@ -47,6 +49,20 @@ def check_parameters(model: DIBPNMF) -> None:
         check.one_of("init (or each of a list)", start, STARTS)
     check.mapping_or_none("prior_params", model.prior_params)
     PRIORS[model.prior].from_params(model.prior_params)
+
+
+def _check_loadings(model: DIBPNMF) -> None:
+    check.one_of("loadings", model.loadings, LOADINGS)
+    if LOADINGS[model.loadings].needs_gaussian and model.likelihood != "gaussian":
+        raise ValueError(
+            f"loadings={model.loadings!r} goes with likelihood='gaussian' only; got "
+            f"likelihood={model.likelihood!r}. Use loadings='per-factor' or 'shared' with it."
+        )
+    if model.loadings != "shared" and model.scheme == "literal":
+        raise ValueError(
+            "scheme='literal' is the paper's sampler, whose loadings share one rate a side; got "
+            f"loadings={model.loadings!r}. Use scheme='joint' with it."
+        )
 
 
 def _check_columns(model: DIBPNMF) -> None:

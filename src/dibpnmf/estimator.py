@@ -81,6 +81,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Distribution of an entry given its mean λ: exponential, the paper's, with noise as large
         as the signal; Gaussian with a learned precision, for ratings, measurements and weights;
         Poisson, for counts and binary data.
+    loadings : {"shared", "per-factor", "truncated-normal"}, default="shared"
+        Prior of the loadings that are on: exponential, with one rate τ for a side or one for
+        each factor; or normal, cut at zero, with a mean and a precision for each factor, which
+        suits factors that everyone uses, as in ratings (Gaussian likelihood only).
     n_components : int, optional
         Fixes the number of columns; excludes ``max_components``. By default it is learned.
     max_components : int, optional
@@ -174,6 +178,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         prior: str = "bivariate-beta",
         likelihood: str = "exponential",
+        loadings: str = "shared",
         n_components: int | None = None,
         max_components: int | None = None,
         scheme: str = "joint",
@@ -195,6 +200,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> None:
         self.prior = prior
         self.likelihood = likelihood
+        self.loadings = loadings
         self.n_components = n_components
         self.max_components = max_components
         self.scheme = scheme
@@ -333,15 +339,15 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             # A chain number that no chain has: streams of its own.
             problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
             A, X = mean_given_masks(
-                problem, chosen.loadings, chosen.tau, min(_AVERAGED, self.n_draws)
+                problem, chosen.loadings, chosen.slabs, min(_AVERAGED, self.n_draws)
             )
         share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)])) * chosen.shares.sum()
         order = np.argsort(-share, kind="stable")
         for side in (A, X):
             relabel(side, np.ones(order.size), order)
         return replace(
-            chosen, loadings=(A, X), shares=share[order],
-            log_odds=chosen.log_odds[:, order],
+            chosen, loadings=(A, X), shares=share[order], log_odds=chosen.log_odds[:, order],
+            slabs=np.ascontiguousarray(chosen.slabs[:, order]),
         )  # fmt: skip
 
     def _keep(
@@ -412,7 +418,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with executor_of(min(n_threads(self), observations.shape[0])) as executor:
             return embed(
                 executor, likelihood, observations, self._chosen.loadings[1],
-                self._chosen.log_odds[0], self._chosen.tau[0],
+                self._chosen.log_odds[0], self._chosen.slabs[0],
             )  # fmt: skip
 
     def inverse_transform(self, A: ArrayLike) -> Floats:

@@ -13,6 +13,8 @@ from scipy.optimize import linear_sum_assignment
 from dibpnmf.inference.chain import is_truncated
 from dibpnmf.inference.gibbs import Info, State
 from dibpnmf.inference.labels import relabel
+from dibpnmf.loadings.base import LoadingsPrior
+from dibpnmf.loadings.exponential import Shared
 from dibpnmf.priors.base import Prior
 
 if TYPE_CHECKING:
@@ -79,6 +81,7 @@ class ChainRecord:
     prior: Prior[Any]
     min_share: float
     keep_draws: bool
+    loadings: LoadingsPrior = field(default_factory=Shared)
     log_likelihood: list[float] = field(default_factory=list)
     n_active: list[int] = field(default_factory=list)
     n_components: list[int] = field(default_factory=list)
@@ -182,7 +185,7 @@ class Chosen:
     loadings: Sides
     shares: Floats  # of the total of all the draw's columns
     log_odds: Floats
-    tau: Floats
+    slabs: Floats  # of the loadings' prior
     noise: Floats  # of the likelihood
 
 
@@ -231,7 +234,10 @@ def choose(records: Sequence[ChainRecord], keep_all: bool) -> Chosen:
         order = order[:mode]
         A, X = A[:, :mode].copy(), X[:, :mode].copy()
     log_odds = record.log_odds[at][:, order]
-    return Chosen(c, at, (A, X), share[order], log_odds, record.tau[at], record.noise[at])
+    slabs = record.loadings.slabs(record.tau[at], packed.K)[:, order]
+    return Chosen(
+        c, at, (A, X), share[order], log_odds, np.ascontiguousarray(slabs), record.noise[at]
+    )
 
 
 def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
@@ -260,10 +266,10 @@ def stack_scalars(
     }
     scalars: dict[str, Floats] = {name: np.array(values) for name, values in table.items()}
     theta = np.array([record.theta[:n] for record in records])
-    tau = np.array([record.tau[:n] for record in records])
     for position, name in enumerate(prior.theta_names):
         scalars[name] = theta[..., position]
-    scalars["tau_rows"], scalars["tau_columns"] = tau[..., 0], tau[..., 1]
+    loadings = [record.loadings.scalars(np.array(record.tau[:n])) for record in records]
+    scalars |= {name: np.stack([table[name] for table in loadings]) for name in loadings[0]}
     for position, name in enumerate(noise_names):
         scalars[name] = np.array(
             [[noise[position] for noise in record.noise[:n]] for record in records]

@@ -20,6 +20,7 @@ from dibpnmf.inference.executors import Executor
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.run import run_chains
 from dibpnmf.likelihoods import LIKELIHOODS, Likelihood
+from dibpnmf.loadings import LOADINGS
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.posterior import ChainRecord, long_enough
@@ -117,7 +118,8 @@ def new_records(model: DIBPNMF) -> list[ChainRecord]:
     """One empty record a chain."""
     prior = PRIORS[model.prior].from_params(model.prior_params)
     return [
-        ChainRecord(prior, model.min_share, bool(model.keep_draws)) for _ in range(model.n_chains)
+        ChainRecord(prior, model.min_share, bool(model.keep_draws), LOADINGS[model.loadings]())
+        for _ in range(model.n_chains)
     ]
 
 
@@ -125,7 +127,8 @@ def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[C
     """Run all chains; return their records and whether they were interrupted."""
     prior = PRIORS[model.prior].from_params(model.prior_params)
     likelihood = likelihood_of(model, observations)
-    generative = Model(prior, likelihood, run.epsilon)
+    loadings = LOADINGS[model.loadings]()
+    generative = Model(prior, likelihood, run.epsilon, loadings)
     K, most_columns = truncation(model, observations.shape)
     schedule = Schedule(model.n_warmup, model.n_draws, model.n_thin, model.scheme, most_columns)
     records = new_records(model)
@@ -144,7 +147,7 @@ def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[C
         if progress.should_stop():
             return
         problem = Problem(
-            observations, prior, likelihood.kernel(run.epsilon), run.seed, chain, executor
+            observations, prior, likelihood.kernel(run.epsilon), run.seed, chain, executor, loadings
         )
         last, saver = saved[chain], savers[chain]
         if last is None:

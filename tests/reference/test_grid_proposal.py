@@ -29,6 +29,7 @@ from dibpnmf.likelihoods.rows import (
     take_entry,
     update_rows,
 )
+from dibpnmf.loadings import Shared
 from dibpnmf.observations import Observations
 from dibpnmf.random import ROWS, START, stream, uniform
 
@@ -226,11 +227,11 @@ def test_refined_mass_is_below_what_the_ceiling_allows(small, log_odds, tau):
 
 def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:
     data = Observations.from_matrix(Y, "observed", scale=1.0)
-    lists = list_entries(X)
+    lists, slabs = list_entries(X), Shared().slabs(np.full(2, tau), 1)[0]
     A, out, draws = np.zeros((1, 1)), np.empty((1, 3)), np.empty(N_SWEEPS)
     for sweep in range(N_SWEEPS):
         update_rows(
-            kernel, 0, 1, data.side(0), True, A, X, lists, log_odds, tau, np.uint64(3), 0, sweep,
+            kernel, 0, 1, data.side(0), True, A, X, lists, log_odds, slabs, np.uint64(3), 0, sweep,
             ROWS, out,
         )  # fmt: skip
         draws[sweep] = A[0, 0]

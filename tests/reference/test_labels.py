@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from dibpnmf.inference import labels
 from dibpnmf.inference.gibbs import summarise
+from dibpnmf.loadings import exponential
 from dibpnmf.model import Draw, Model
 from dibpnmf.priors import PRIORS
 from dibpnmf.random import LABELS, START, gamma, log_gig_draw, stream, uniform
@@ -31,11 +32,13 @@ def random_draw(small, prior: str) -> tuple[Model, Draw]:
 @FIXED
 @given(small=SMALL)
 def test_column_summary(small):
-    counts, sums = summarise((small.A, small.X))
+    counts, sums, squares = summarise((small.A, small.X))
     np.testing.assert_array_equal(counts[0], (small.A > 0.0).sum(axis=0))
     np.testing.assert_array_equal(counts[1], (small.X > 0.0).sum(axis=0))
     np.testing.assert_allclose(sums[0], small.A.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(sums[1], small.X.sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(squares[0], (small.A**2).sum(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(squares[1], (small.X**2).sum(axis=0), rtol=1e-12)
 
 
 @FIXED
@@ -49,7 +52,7 @@ def test_rate(small, prior, factor):
     gap = model.log_joint(changed, small.observations) - model.log_joint(draw, small.observations)
     expected = n * math.log(factor) - (1.0 + total) * tau * (factor - 1.0)
     assert gap == pytest.approx(expected, rel=1e-8, abs=1e-7)
-    got = labels.draw_rate(stream(SEED, 0, 0, LABELS), float(n), total)
+    got = exponential.draw_rate(stream(SEED, 0, 0, LABELS), float(n), total)
     assert got == gamma(stream(SEED, 0, 0, LABELS), 1.0 + n, 1.0 + total)
 
 
@@ -58,9 +61,9 @@ def test_rate(small, prior, factor):
 def test_scales(small, prior, c):
     """Eq. (23) is the joint density along (c A_k, X_k / c) times the volume c^(n1 − n2 − 1)."""
     model, draw = random_draw(small, prior)
-    counts, sums = summarise(draw.loadings)
+    counts, sums, _ = summarise(draw.loadings)
     scales = np.empty(counts.shape[1])
-    labels.draw_scales(stream(SEED, 0, 0, LABELS), draw.tau, counts, sums, scales)
+    exponential.draw_scales(stream(SEED, 0, 0, LABELS), draw.tau[:, None], counts, sums, scales)
     s = stream(SEED, 0, 0, LABELS)
     before = model.log_joint(draw, small.observations)
     for k in range(scales.size):
@@ -85,7 +88,7 @@ def test_balance(small, prior, c):
     """Eq. (25) is the joint density along (cA, X/c, τ1/c, τ2 c) times its volume."""
     model, draw = random_draw(small, prior)
     tau = draw.tau.copy()
-    got = labels.draw_balance(stream(SEED, 0, 0, LABELS), tau)
+    got = exponential.draw_balance(stream(SEED, 0, 0, LABELS), tau)
     a, b = 2.0 * draw.tau[1], 2.0 * draw.tau[0]
     expected = math.exp(log_gig_draw(stream(SEED, 0, 0, LABELS), 0.0, a, b))
     assert got == pytest.approx(expected, rel=1e-12)
@@ -106,7 +109,7 @@ def test_order(small, prior):
     model, draw = random_draw(small, prior)
     K = small.A.shape[1]
     log_odds = model.prior.log_odds(draw.prior)
-    counts, _ = summarise(draw.loadings)
+    counts = summarise(draw.loadings).counts
     order = np.empty(K, np.int64)
     labels.draw_order(stream(SEED, 1, 0, LABELS), counts, log_odds, order)
     s = stream(SEED, 1, 0, LABELS)

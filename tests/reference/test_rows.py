@@ -21,6 +21,7 @@ from dibpnmf.likelihoods.rows import (
     update_masks_literal,
     update_rows,
 )
+from dibpnmf.loadings import Shared
 from dibpnmf.model import Model
 from dibpnmf.priors import PRIORS
 from dibpnmf.random import ROW_LOADINGS, ROWS, START, exponential, stream, uniform
@@ -30,6 +31,10 @@ from .problems import SMALL, opened, taken
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 SEED = 11
+
+
+def slabs_of(tau, K):
+    return Shared().slabs(np.full(2, tau), K)[0]
 
 
 def reference_log_density(small):
@@ -201,7 +206,7 @@ def test_update_loadings_literal(small, tau):
     got, V, out = small.A.copy(), np.where(small.A > 0.0, small.A, 1.0), np.empty((M, 3))
     update_loadings_literal(
         small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
-        list_entries(small.X), tau, np.uint64(SEED), 2, 3, ROW_LOADINGS, out,
+        list_entries(small.X), slabs_of(tau, K), np.uint64(SEED), 2, 3, ROW_LOADINGS, out,
     )  # fmt: skip
     expected, kept = small.A.copy(), V.copy()
     for i in range(M):
@@ -231,7 +236,7 @@ def test_update_rows_reports_the_row_it_leaves(small, tau):
     A, out = small.A.copy(), np.empty((M, 3))
     update_rows(
         small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, list_entries(small.X),
-        np.linspace(-1.0, 1.0, K), tau, np.uint64(SEED), 2, 3, ROWS, out,
+        np.linspace(-1.0, 1.0, K), slabs_of(tau, K), np.uint64(SEED), 2, 3, ROWS, out,
     )  # fmt: skip
     mean = A @ small.X.T + small.epsilon
     rows = np.where(small.observed, reference_log_density(small)(small.Y, mean), 0.0).sum(axis=1)

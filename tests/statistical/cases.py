@@ -1,7 +1,7 @@
 """Every case of the suite: prior × likelihood × scheme × data, read from the registries.
 
-A prior, likelihood or scheme that is added to its registry is put through the whole suite by
-that alone.
+Priors of loadings other than the shared rate come on top. A prior, likelihood or scheme that is
+added to its registry is put through the whole suite by that alone.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Info, Problem, State
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.loadings import LOADINGS
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.priors import PRIORS
@@ -40,9 +41,11 @@ class Case:
     likelihood: str
     scheme: str
     data: str
+    loadings: str = "shared"
 
     def __str__(self) -> str:
-        return "/".join((self.prior, self.likelihood, self.scheme, self.data))
+        name = "/".join((self.prior, self.likelihood, self.scheme, self.data))
+        return name if self.loadings == "shared" else f"{name}/{self.loadings}"
 
     @property
     def pattern(self) -> np.ndarray:
@@ -50,25 +53,46 @@ class Case:
 
     def model(self, epsilon: float = EPSILON, **prior_params: float) -> Model:
         return Model(
-            PRIORS[self.prior].from_params(prior_params), LIKELIHOODS[self.likelihood](), epsilon
-        )
+            PRIORS[self.prior].from_params(prior_params), LIKELIHOODS[self.likelihood](), epsilon,
+            LOADINGS[self.loadings](),
+        )  # fmt: skip
+
+
+def _with_loadings() -> Iterator[Case]:
+    """Other priors of loadings with all that takes them, the prior of masks another each time.
+
+    The two kinds of prior meet through masks and loadings only.
+    """
+    for at, (loadings, likelihood, data) in enumerate(product(LOADINGS, LIKELIHOODS, PATTERNS)):
+        fits = likelihood == "gaussian" or not LOADINGS[loadings].needs_gaussian
+        if loadings != "shared" and fits:
+            yield Case(list(PRIORS)[at % len(PRIORS)], likelihood, "joint", data, loadings)
 
 
 CASES = [Case(*parts) for parts in product(PRIORS, LIKELIHOODS, SCHEMES, PATTERNS)]
+WITH_LOADINGS = list(_with_loadings())
+CASES += WITH_LOADINGS
 
 
-def fast(likelihood: str, prior: str, scheme: str, data: str) -> bool:
+def fast(likelihood: str, prior: str, scheme: str, data: str, loadings: str = "shared") -> bool:
     """Whether the fast suite runs a combination; the slow suite runs them all.
 
     All of the first likelihood. Of every other one each kind of data with both schemes, the
-    prior another one each time: priors meet likelihoods through masks and loadings only.
+    prior another one each time: priors meet likelihoods through masks and loadings only. Of the
+    other priors of loadings those with a Gaussian likelihood, which all of them go with.
     """
+    if loadings != "shared":
+        return likelihood == "gaussian"
     names = [list(LIKELIHOODS), list(PRIORS), list(SCHEMES), list(PATTERNS)]
     at = [part.index(x) for part, x in zip(names, (likelihood, prior, scheme, data), strict=True)]
     return at[0] == 0 or at[1] == (at[0] + at[2] + at[3]) % len(PRIORS)
 
 
-FAST_CASES = [case for case in CASES if fast(case.likelihood, case.prior, case.scheme, case.data)]
+FAST_CASES = [
+    case
+    for case in CASES
+    if fast(case.likelihood, case.prior, case.scheme, case.data, case.loadings)
+]
 
 
 def parse_case(text: str) -> Case:
@@ -121,7 +145,9 @@ class Run:
         self.sweep: Callable[..., tuple[State, Info]] = SCHEMES[scheme]
         self.seed, self.K = seed, K
         kernel = model.likelihood.kernel(model.epsilon)
-        self.problem = Problem(self.data.observations, model.prior, kernel, seed, chain, Serial())
+        self.problem = Problem(
+            self.data.observations, model.prior, kernel, seed, chain, Serial(), model.loadings
+        )
         self.restart(chain)
 
     def restart(self, chain: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_ndtr, ndtr
 
 from dibpnmf.model import Model
 from dibpnmf.priors import PRIORS
@@ -50,8 +50,55 @@ def noise_functions(model: Model, trace: Snapshot, mean: np.ndarray) -> Table:
     return table
 
 
-def loading_functions(trace: Snapshot) -> Table:
+def parameter_levels(model: Model, trace: Snapshot) -> Table:
+    """Distribution functions at the parameters of by-column priors, (draw, side, column) each."""
+    if model.loadings.name == "per-factor":
+        return {"τ": -np.expm1(-trace.tau)}
+    mean, precision = trace.tau[:, :, 0], trace.tau[:, :, 1]
+    return {"μ": ndtr(mean), "p": -np.expm1(-0.1 * precision)}
+
+
+def survival(model: Model, trace: Snapshot, t: int) -> np.ndarray:
+    """Prior probability of a larger loading, uniform under the prior, (draw, row, column)."""
+    side = (trace.A, trace.X)[t]
+    if model.loadings.name == "per-factor":
+        return np.exp(-trace.tau[:, t, None] * side)
+    mean, root = trace.tau[:, t, 0, None], np.sqrt(trace.tau[:, t, 1, None])
+    return np.exp(log_ndtr(-(side - mean) * root) - log_ndtr(mean * root))
+
+
+def column_functions(model: Model, trace: Snapshot) -> Table:
+    """Functions of masks, loadings and the parameters of their columns; all bounded."""
+    table: Table = {}
+    counts = []
+    levels = parameter_levels(model, trace)
+    for t, side in enumerate((trace.A, trace.X)):
+        on = side > 0.0
+        n = on.sum(axis=1).astype(float)
+        counts.append(n)
+        table |= _by_column(f"n{t + 1}", n)
+        u = np.where(on, survival(model, trace, t) - 0.5, 0.0)
+        table[f"F(v), side {t + 1}"] = u.mean(axis=(1, 2))
+        table[f"F(v)², side {t + 1}"] = np.where(on, u**2 - 1.0 / 12.0, 0.0).mean(axis=(1, 2))
+        table[f"F(v) of two rows, side {t + 1}"] = (u[:, 0] * u[:, 1]).mean(axis=1)
+        for name, level in levels.items():
+            own = level[:, t] - 0.5
+            table |= _by_column(f"F({name}), side {t + 1}, ", own)
+            table[f"F({name})², side {t + 1}"] = (own**2).mean(axis=1)
+            table[f"F({name})·n, side {t + 1}"] = (own * n).sum(axis=1)
+            table[f"F({name})·F(v), side {t + 1}"] = (own * u.mean(axis=1)).sum(axis=1)
+    for name, level in levels.items():
+        both = (level[:, 0] - 0.5) * (level[:, 1] - 0.5)
+        table[f"F({name}1)·F({name}2)"] = both.mean(axis=1)
+    table |= _by_column("n1·n2", counts[0] * counts[1])
+    table["columns in use"] = ((counts[0] > 0) & (counts[1] > 0)).sum(axis=1).astype(float)
+    return table
+
+
+def loading_functions(model: Model, trace: Snapshot) -> Table:
     """Functions of τ, masks and loadings."""
+    if model.loadings.by_column:
+        return column_functions(model, trace)
     table: Table = {}
     counts, level = [], []
     for t, side in enumerate((trace.A, trace.X)):
@@ -162,4 +209,4 @@ assert OWN_FUNCTIONS.keys() <= PRIORS.keys()
 def all_functions(model: Model, trace: Snapshot, cells: Any) -> Table:
     """Every test function, each an array with one value per draw."""
     table = data_functions(model, trace, cells)
-    return table | loading_functions(trace) | prior_functions(model, trace)
+    return table | loading_functions(model, trace) | prior_functions(model, trace)

@@ -30,6 +30,9 @@ BB_LITERAL = "bivariate-beta/exponential/literal/complete"
 COPULA = "copula/exponential/joint/complete"
 GP = "gaussian-process/exponential/joint/complete"
 GP_LITERAL = "gaussian-process/exponential/literal/complete"
+TRUNCATED = "bivariate-beta/gaussian/joint/missing/truncated-normal"
+PER_FACTOR = "bivariate-beta/gaussian/joint/missing/per-factor"
+LOADING_TWINS = "tests:tests/reference/test_loadings.py"
 ROW_TWINS = "tests:tests/reference/test_rows.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
@@ -161,16 +164,16 @@ MUTANTS = [
     ),
     Mutant(
         "scale move with p = n1 − n2 + 1",
-        "inference/labels.py",
-        "p = counts[0, k] - counts[1, k]\n",
-        "p = counts[0, k] - counts[1, k] + 1.0\n",
+        "loadings/exponential.py",
+        "p = counts[0] - counts[1]\n",
+        "p = counts[0] - counts[1] + 1.0\n",
         (geweke(BB), LABEL_TWINS, EXACT),
     ),
     Mutant(
         "scale move with p = n1 − n2 − 1",
-        "inference/labels.py",
-        "p = counts[0, k] - counts[1, k]\n",
-        "p = counts[0, k] - counts[1, k] - 1.0\n",
+        "loadings/exponential.py",
+        "p = counts[0] - counts[1]\n",
+        "p = counts[0] - counts[1] - 1.0\n",
         (geweke(BB), LABEL_TWINS, EXACT),
     ),
     Mutant(
@@ -183,7 +186,7 @@ MUTANTS = [
     ),
     Mutant(
         "balance of τ with p = 1",
-        "inference/labels.py",
+        "loadings/exponential.py",
         "log_gig_draw(s, 0.0, 2.0 * tau[1], 2.0 * tau[0])",
         "log_gig_draw(s, 1.0, 2.0 * tau[1], 2.0 * tau[0])",
         (geweke(BB), LABEL_TWINS, EXACT_BB),
@@ -301,14 +304,14 @@ MUTANTS = [
     Mutant(
         "Gaussian odds without τ",
         "likelihoods/gaussian.py",
-        "log_odds + math.log(tau / root) + log_positive_mass(t)",
-        "log_odds + math.log(1.0 / root) + log_positive_mass(t)",
+        "log_on - math.log(root) + log_positive_mass(t)",
+        "log_odds - math.log(root) + log_positive_mass(t)",
         (geweke(GAUSSIAN), GRID_TWINS, EXACT_GAUSSIAN),
     ),
     Mutant(
         "Gaussian loading without its prior",
         "likelihoods/gaussian.py",
-        "slope = lik.kappa * entry.support[0, _H] - tau",
+        "slope = lik.kappa * entry.support[0, _H] - slab.rate",
         "slope = lik.kappa * entry.support[0, _H]",
         (geweke(GAUSSIAN), GRID_TWINS, EXACT_GAUSSIAN),
     ),
@@ -360,6 +363,34 @@ MUTANTS = [
         "elif done < 0 and may_grow",
         "elif may_grow",
         ("tests:tests/statistical/test_frozen.py",),
+    ),
+    Mutant(
+        "truncated normal without its normaliser",
+        "loadings/base.py",
+        "return math.log(root) - log_positive_mass(-rate / root)",
+        "return math.log(root)",
+        (geweke(TRUNCATED),),
+    ),
+    Mutant(
+        "precision without its Jacobian",
+        "loadings/truncated_normal.py",
+        "log_height(-p * target.mean, p) + x - _RATE * p",
+        "log_height(-p * target.mean, p) - _RATE * p",
+        (geweke(TRUNCATED), LOADING_TWINS),
+    ),
+    Mutant(
+        "balance that forgets the precision",
+        "loadings/truncated_normal.py",
+        "means[0] ** 2 + 2.0 * _RATE * precisions[1]",
+        "means[0] ** 2",
+        (geweke(TRUNCATED), LOADING_TWINS),
+    ),
+    Mutant(
+        "columns that change places without their rates",
+        "inference/gibbs.py",
+        "    state.tau[:] = problem.loadings.take(state.tau, order)\n",
+        "",
+        (geweke(PER_FACTOR),),
     ),
 ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import matplotlib.pyplot as plt
 
 from dibpnmf.priors import PRIORS
 
-from .cases import CASES
+from .cases import CASES, Case
 from .geweke import N_CHAINS
 from .mutants import MUTANTS, NOT_REACHED
 
@@ -66,14 +67,21 @@ def _rows(results: Results, part: str, **match: str) -> list[Any]:
     return [row for row in rows if all(row[key] == value for key, value in match.items())]
 
 
+def _recovered(results: Results, case: Case) -> list[Any]:
+    """Rows of the prior's recovery, which was run with shared rates."""
+    if case.loadings != "shared":
+        return []
+    return _rows(results, "recovery", prior=case.prior, scheme=case.scheme)
+
+
 def case_table(results: Results) -> str:
     lines = [
-        "| prior | likelihood | scheme | data | Geweke | exact, sticks free | exact, sticks fixed "
-        "| prior recovery | calibration |",
-        "|---|---|---|---|---|---|---|---|---|",
+        "| prior | likelihood | scheme | data | loadings | Geweke | exact, sticks free "
+        "| exact, sticks fixed | prior recovery | calibration |",
+        "|---|---|---|---|---|---|---|---|---|---|",
     ]
     for case in CASES:
-        fixed = "/".join(("fixed", case.likelihood, case.scheme, case.data))
+        fixed = str(replace(case, prior="fixed"))
         ranks = "–"
         for row in _rows(results, "sbc", case=str(case)):
             mark = "" if row["passed"] else " **fails**"
@@ -82,11 +90,11 @@ def case_table(results: Results) -> str:
                 f"{row['effective']:.2f}{mark}"
             )
         cells = [
-            case.prior, case.likelihood, case.scheme, case.data,
+            case.prior, case.likelihood, case.scheme, case.data, case.loadings,
             _cell(_rows(results, "geweke", case=str(case))),
             _cell(_rows(results, "exact", case=str(case))),
             _cell(_rows(results, "exact", case=fixed)),
-            _cell(_rows(results, "recovery", prior=case.prior, scheme=case.scheme)),
+            _cell(_recovered(results, case)),
             ranks,
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")

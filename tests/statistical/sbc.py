@@ -56,14 +56,24 @@ def quantities(run: Run, trace: Snapshot, cells: np.ndarray) -> np.ndarray:
         .sum(axis=1)
     )
     three = mean[:, cells[:, 0], cells[:, 1]]
-    return np.column_stack([trace.prior.theta, trace.tau, trace.noise, used, log_likelihood, three])
+    tau = trace.tau[..., 0] if run.model.loadings.by_column else trace.tau
+    tau = tau.reshape(len(tau), -1)
+    return np.column_stack([trace.prior.theta, tau, trace.noise, used, log_likelihood, three])
+
+
+# Of by-column priors of loadings, the parameters of the first column.
+TAU_NAMES = {
+    "shared": ["τ1", "τ2"],
+    "per-factor": ["τ1[1]", "τ2[1]"],
+    "truncated-normal": ["μ1[1]", "p1[1]", "μ2[1]", "p2[1]"],
+}
 
 
 def quantity_names(case: Case) -> list[str]:
     model = case.model()
     return [
-        *model.prior.theta_names, "τ1", "τ2", *model.likelihood.noise_names, "columns in use",
-        "log likelihood", "λ a", "λ b", "λ c",
+        *model.prior.theta_names, *TAU_NAMES[case.loadings], *model.likelihood.noise_names,
+        "columns in use", "log likelihood", "λ a", "λ b", "λ c",
     ]  # fmt: skip
 
 

@@ -74,6 +74,12 @@ if TYPE_CHECKING:
     show_default=True,
     help="Distribution of an entry given its mean: exponential, gaussian or poisson.",
 )
+@click.option(
+    "--loadings",
+    default="shared",
+    show_default=True,
+    help="Prior of the loadings: shared, per-factor or, for ratings, truncated-normal.",
+)
 @click.option("--scheme", default="joint", show_default=True, help="joint or literal.")
 @click.option("--components", type=int, help="Fix the number of factors.")
 @click.option("--max-components", type=int, help="The most columns a draw may use.")

@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 PARAMETERS = {
-    "prior": "prior", "likelihood": "likelihood", "scheme": "scheme", "components": "n_components",
+    "prior": "prior", "likelihood": "likelihood", "loadings": "loadings", "scheme": "scheme",
+    "components": "n_components",
     "max_components": "max_components", "epsilon": "epsilon", "warmup": "n_warmup",
     "draws": "n_draws", "thin": "n_thin", "chains": "n_chains", "init": "init", "seed":
     "random_state", "jobs": "n_jobs", "prior_param": "prior_params", "min_share": "min_share",
     "checkpoint_every": "checkpoint_every", "missing": "zeros",
 }  # fmt: skip
 
-_WORDS = re.compile(
-    r"\b(" + "|".join(sorted(set(PARAMETERS.values()) - {"prior", "likelihood", "init", "zeros"}))
-    + r")\b(=?)"
-)  # fmt: skip
+_SAME = {"prior", "likelihood", "loadings", "init", "zeros"}  # words of plain English
+_WORDS = re.compile(r"\b(" + "|".join(sorted(set(PARAMETERS.values()) - _SAME)) + r")\b(=?)")
 _OPTIONS = {name: "--" + option.replace("_", "-") for option, name in PARAMETERS.items()}
 
 

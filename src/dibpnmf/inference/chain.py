@@ -73,8 +73,9 @@ def grow(problem: Problem, state: State, K: int, sweep: int) -> State:
     extra = K - state.K
     widen = [np.hstack([side, np.zeros((side.shape[0], extra))]) for side in state.loadings]
     prior = problem.prior.grow(s, state.prior, K)
+    tau = problem.loadings.grow(s, state.tau, K)
     # The literal scheme draws new kept loadings when it finds none.
-    return replace(state, loadings=(widen[0], widen[1]), prior=prior, kept=None)
+    return replace(state, loadings=(widen[0], widen[1]), prior=prior, tau=tau, kept=None)
 
 
 def run_chain(

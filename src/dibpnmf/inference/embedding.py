@@ -23,7 +23,7 @@ def embed(
     observations: Observations,
     X: Floats,
     log_odds: Floats,
-    tau: float,
+    slabs: Floats,
 ) -> Floats:
     """Draw the loadings of every row given X, shape (draw, row, column).
 
@@ -38,6 +38,6 @@ def embed(
         executor.map_blocks(
             embed_rows, likelihood, n_rows,
             observations.side(0), observations.is_complete, A, X, list_entries(X),
-            np.ascontiguousarray(log_odds), tau, np.uint64(0), streams.EMBED, N_WARMUP, draws,
+            np.ascontiguousarray(log_odds), slabs, np.uint64(0), streams.EMBED, N_WARMUP, draws,
         )  # fmt: skip
     return draws

@@ -12,15 +12,14 @@ from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor
 from dibpnmf.inference.labels import (
     column_summary,
-    draw_balance,
     draw_order,
-    draw_rate,
-    draw_scales,
     relabel,
 )
 from dibpnmf.inference.unseen import update_with_unseen
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import list_entries, update_rows
+from dibpnmf.loadings.base import LoadingsPrior, Summary
+from dibpnmf.loadings.exponential import Shared
 from dibpnmf.observations import Observations
 from dibpnmf.priors.base import Prior
 
@@ -39,6 +38,7 @@ class Problem:
     seed: int
     chain: int
     executor: Executor
+    loadings: LoadingsPrior = field(default_factory=Shared)
 
     def stream(self, sweep: int, purpose: int) -> streams.Stream:
         """Open the stream of this chain for one sweep and purpose."""
@@ -56,7 +56,7 @@ class State:
 
     loadings: tuple[Floats, Floats]  # A and X; an entry that is off is 0
     prior: Any
-    tau: Floats
+    tau: Floats  # parameters of the loadings' prior
     # The literal scheme keeps v while z = 0; the joint scheme has summed it out.
     kept: tuple[Floats, Floats] | None = None
     noise: Floats = field(default_factory=lambda: np.empty(0))  # the likelihood's own parameters
@@ -77,13 +77,12 @@ class Info:
     acceptance: float  # accepted share of the row kernels' proposals
 
 
-def summarise(loadings: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
-    """Counts and sums of the on-entries, each (2, K)."""
-    K = loadings[0].shape[1]
-    counts, sums = np.empty((2, K)), np.empty((2, K))
+def summarise(loadings: tuple[Floats, Floats]) -> Summary:
+    """Count the on-entries of both sides' columns and add them up."""
+    summary = Summary(*np.empty((3, 2, loadings[0].shape[1])))
     for t in range(2):
-        column_summary(loadings[t], counts[t], sums[t])
-    return counts, sums
+        column_summary(loadings[t], summary.counts[t], summary.sums[t], summary.squares[t])
+    return summary
 
 
 def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep: int) -> Floats:
@@ -91,10 +90,11 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
     own, other = state.loadings[t], state.loadings[1 - t]
     out = np.empty((own.shape[0], 3))
     observations = problem.observations
+    slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, own, other, list_entries(other),
-        log_odds[t], state.tau[t], np.uint64(problem.seed), problem.chain, sweep, SIDES[t], out,
+        log_odds[t], slabs, np.uint64(problem.seed), problem.chain, sweep, SIDES[t], out,
     )  # fmt: skip
     return out
 
@@ -108,20 +108,17 @@ def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: i
 
 
 def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) -> Info:
-    """Draw τ, then move column scales and order, Eq. (22)-(25); loadings in place."""
+    """Draw τ, then move column scales and order, Eq. (22)-(25); loadings and τ in place."""
     s = problem.stream(sweep, streams.LABELS)
-    counts, sums = summarise(state.loadings)
-    for t in range(2):
-        state.tau[t] = draw_rate(s, counts[t].sum(), sums[t].sum())
-    scales = np.empty(state.K)
+    summary = summarise(state.loadings)
+    scales = problem.loadings.move(s, state.tau, summary)
     order = np.empty(state.K, np.int64)
-    draw_scales(s, state.tau, counts, sums, scales)
-    scales *= draw_balance(s, state.tau)
-    draw_order(s, counts, log_odds, order)
+    draw_order(s, summary.counts, log_odds, order)
     relabel(state.loadings[0], scales, order)
     relabel(state.loadings[1], 1.0 / scales, order)
-    sums = np.stack([sums[0] * scales, sums[1] / scales])[:, order]
-    return Info(np.nan, counts, sums, np.nan)
+    state.tau[:] = problem.loadings.take(state.tau, order)
+    sums = np.stack([summary.sums[0] * scales, summary.sums[1] / scales])[:, order]
+    return Info(np.nan, summary.counts, sums, np.nan)
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
@@ -129,9 +126,10 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
 
     Loadings are updated in place; the returned state shares them.
     """
-    counts, _ = summarise(state.loadings)
+    counts = summarise(state.loadings).counts
     s = problem.stream(sweep, streams.PRIOR)
-    prior = update_with_unseen(s, problem.prior, state.prior, state.loadings, counts, state.tau)
+    slabs = problem.loadings.slabs(state.tau, state.K)
+    prior = update_with_unseen(s, problem.prior, state.prior, state.loadings, counts, slabs)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
     rows = update_side(problem, state, 0, log_odds, sweep)

@@ -1,4 +1,4 @@
-"""Exact moves that see only K-sized summaries: rates τ, column scales, column order."""
+"""Exact moves that see only K-sized summaries of the loadings: here, the order of columns."""
 
 from __future__ import annotations
 
@@ -8,52 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._compile import kernel
-from dibpnmf.random import Stream, gamma, log_gig_draw, uniform
+from dibpnmf.random import Stream, uniform
 
 Floats = NDArray[np.float64]
 
 
 @kernel
-def column_summary(A: Floats, counts: Floats, sums: Floats) -> None:
-    """Count the on-entries of each column and add them up, in row order."""
+def column_summary(A: Floats, counts: Floats, sums: Floats, squares: Floats) -> None:
+    """Count the on-entries of each column, add up them and their squares, in row order."""
     M, K = A.shape
     counts[:] = 0.0
     sums[:] = 0.0
+    squares[:] = 0.0
     for i in range(M):
         for k in range(K):
             if A[i, k] > 0.0:
                 counts[k] += 1.0
                 sums[k] += A[i, k]
-
-
-@kernel
-def draw_rate(s: Stream, n: float, total: float) -> float:
-    """Draw τ ~ Gamma(1 + n, rate 1 + total) given n exponential loadings, Eq. (22)."""
-    return max(gamma(s, 1.0 + n, 1.0 + total), 1e-300)
-
-
-@kernel
-def draw_scales(s: Stream, tau: Floats, counts: Floats, sums: Floats, scales: Floats) -> None:
-    """Draw c_k of the move (A_k, X_k) → (c A_k, X_k / c), which leaves λ alone, Eq. (23)."""
-    for k in range(scales.size):
-        scales[k] = 1.0
-        if counts[0, k] > 0.0 and counts[1, k] > 0.0:
-            p = counts[0, k] - counts[1, k]
-            scales[k] = math.exp(
-                log_gig_draw(s, p, 2.0 * tau[0] * sums[0, k], 2.0 * tau[1] * sums[1, k])
-            )
-
-
-@kernel
-def draw_balance(s: Stream, tau: Floats) -> float:
-    """Draw c of the move (A, X, τ1, τ2) → (cA, X/c, τ1/c, τ2 c), in place for τ, Eq. (25).
-
-    It leaves λ and the density of the loadings alone; without it τ creeps.
-    """
-    c = math.exp(log_gig_draw(s, 0.0, 2.0 * tau[1], 2.0 * tau[0]))
-    tau[0] /= c
-    tau[1] *= c
-    return c
+                squares[k] += A[i, k] * A[i, k]
 
 
 @kernel

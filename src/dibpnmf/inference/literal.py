@@ -13,13 +13,13 @@ import numpy as np
 
 from dibpnmf import random as streams
 from dibpnmf.inference.gibbs import SIDES, Info, Problem, State, summarise, update_noise
-from dibpnmf.inference.labels import draw_rate
 from dibpnmf.likelihoods.base import kernel_at
 from dibpnmf.likelihoods.rows import (
     list_entries,
     update_loadings_literal,
     update_masks_literal,
 )
+from dibpnmf.loadings.exponential import draw_rate
 
 # Masks and loadings of one side are drawn in separate passes and need separate streams.
 _LOADINGS = (streams.ROW_LOADINGS, streams.COLUMN_LOADINGS)
@@ -32,7 +32,7 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
     """
     kept = state.kept or _start_kept(problem, state, sweep)
     state = replace(state, kept=kept)
-    counts, _ = summarise(state.loadings)
+    counts = summarise(state.loadings).counts
     s = problem.stream(sweep, streams.PRIOR)
     state = replace(
         state, prior=problem.prior.update_literal(s, state.prior, counts, problem.sizes)
@@ -46,7 +46,7 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
     s = problem.stream(sweep, streams.LABELS)
     for t in range(2):
         state.tau[t] = draw_rate(s, float(kept[t].size), float(kept[t].sum()))
-    counts, sums = summarise(state.loadings)
+    counts, sums, _ = summarise(state.loadings)
     return state, Info(float(columns[:, 0].sum()), counts, sums, 1.0)
 
 
@@ -78,10 +78,11 @@ def _update_loadings(problem: Problem, state: State, t: int, sweep: int):  # typ
     own, other = state.loadings[t], state.loadings[1 - t]
     observations = problem.observations
     out = np.empty((own.shape[0], 3))
+    slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_loadings_literal, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, own, state.kept[t], other,
-        list_entries(other), state.tau[t], np.uint64(problem.seed), problem.chain, sweep,
+        list_entries(other), slabs, np.uint64(problem.seed), problem.chain, sweep,
         _LOADINGS[t], out,
     )  # fmt: skip
     return out

@@ -30,8 +30,8 @@ def add_scaled(total: Floats, side: Floats, scale: Floats) -> None:
             total[i, k] += side[i, k] * scale[k]
 
 
-def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: int) -> Sides:
-    """Average ``n_sweeps`` draws of the loadings with masks and τ held, Eq. (21).
+def mean_given_masks(problem: Problem, loadings: Sides, slabs: Floats, n_sweeps: int) -> Sides:
+    """Average ``n_sweeps`` draws of the loadings with masks and slabs held, Eq. (21).
 
     ``loadings`` serve as working memory. Each draw's columns are brought to the given columns'
     scale on the row side, so that the product's scale stays where it belongs.
@@ -43,7 +43,7 @@ def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: i
     total = [np.zeros_like(side) for side in own]
     for sweep in range(_WARMUP + n_sweeps):
         for t in range(2):
-            _update(problem, own, t, tau[t], sweep)
+            _update(problem, own, t, slabs[t], sweep)
         if sweep >= _WARMUP:
             sums = own[0].sum(axis=0)
             scale = np.divide(target, sums, out=np.ones_like(sums), where=sums > 0.0)
@@ -54,12 +54,12 @@ def mean_given_masks(problem: Problem, loadings: Sides, tau: Floats, n_sweeps: i
     return total[0], total[1]
 
 
-def _update(problem: Problem, own: list[Floats], t: int, tau: float, sweep: int) -> None:
+def _update(problem: Problem, own: list[Floats], t: int, slabs: Floats, sweep: int) -> None:
     observations = problem.observations
     other = own[1 - t]
     problem.executor.map_blocks(
         update_loadings_literal, problem.likelihood, own[t].shape[0],
         observations.side(t), observations.is_complete, own[t], own[t].copy(), other,
-        list_entries(other), tau, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t],
+        list_entries(other), slabs, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t],
         np.empty((own[t].shape[0], 3)),
     )  # fmt: skip

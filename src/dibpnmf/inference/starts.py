@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf._compile import kernel
-from dibpnmf.inference.gibbs import Problem, State
+from dibpnmf.inference.gibbs import Problem, State, summarise
 from dibpnmf.inference.labels import relabel
+from dibpnmf.likelihoods.base import draw_noise, kernel_at
 from dibpnmf.model import Model
 from dibpnmf.observations import Cells, Observations
 from dibpnmf.random import Stream, uniform
@@ -19,6 +21,7 @@ Floats = NDArray[np.float64]
 
 _ITERATIONS = 60
 _WORK = 2e9  # multiply-adds that a start may take
+_SETTLING = 30  # moves of sticks and rates given a start
 _THRESHOLD = 0.1  # share of a column's maximum below which a loading starts off
 
 
@@ -134,10 +137,33 @@ def start_state(problem: Problem, model: Model, K: int, kind: str) -> State:
     observations = problem.observations
     s = problem.stream(1, streams.START)
     draw = model.simulate(s, observations.shape, K)
-    if kind == "nmf":
-        rank = min(K, default_rank(observations.shape))
-        factors = quick_factorization(observations, rank, problem.seed, problem.chain)
-        for t in range(2):
-            draw.loadings[t][:] = 0.0
-            draw.loadings[t][:, :rank] = factors[t]
-    return State(draw.loadings, draw.prior, draw.tau, noise=draw.noise)
+    state = State(draw.loadings, draw.prior, draw.tau, noise=draw.noise)
+    if kind == "prior":
+        return state
+    rank = min(K, default_rank(observations.shape))
+    factors = quick_factorization(observations, rank, problem.seed, problem.chain)
+    for t in range(2):
+        draw.loadings[t][:] = 0.0
+        draw.loadings[t][:, :rank] = factors[t]
+    return _settled(s, problem, model, state) if model.likelihood.keeps_its_start else state
+
+
+def _settled(s: Stream, problem: Problem, model: Model, state: State) -> State:
+    """Let everything else come to terms with the loadings of a start, which change in scale only.
+
+    Sticks, rates and noise fresh from their priors would switch most of a start off before they
+    have learned from it. Where an entry of the masks rests on few cells, as in ratings, no later
+    sweep brings the factors back.
+    """
+    same = np.arange(state.K)
+    trials = np.repeat(problem.sizes[:, None], state.K, axis=1)
+    for _ in range(_SETTLING):
+        summary = summarise(state.loadings)
+        prior = problem.prior.update(s, state.prior, summary.counts, trials)
+        state = replace(state, prior=prior)
+        scales = problem.loadings.move(s, state.tau, summary)
+        relabel(state.loadings[0], scales, same)
+        relabel(state.loadings[1], 1.0 / scales, same)
+    level = model.log_likelihood(state.loadings, state.noise, problem.observations)
+    kernel = kernel_at(problem.likelihood, state.noise)
+    return replace(state, noise=draw_noise(kernel, s, problem.observations.n_observed, level))

@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._compile import kernel
+from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.priors.base import Prior
-from dibpnmf.random import Stream, exponential, uniform
+from dibpnmf.random import Stream, uniform
 
 Floats = NDArray[np.float64]
 
@@ -49,23 +50,23 @@ def draw_counts(s: Stream, log_odds: Floats, size: float, free, counts: Floats) 
 
 
 @kernel
-def place(s: Stream, A: Floats, k: int, count: float, tau: float) -> None:
+def place(s: Stream, A: Floats, k: int, count: float, slab: Slab) -> None:
     """Switch on ``count`` entries of column k at random, with loadings from their prior."""
     M = A.shape[0]
     need = count
     for i in range(M):
         A[i, k] = 0.0
         if need > 0.0 and uniform(s) * (M - i) < need:
-            A[i, k] = exponential(s) / tau
+            A[i, k] = draw_from_slab(s, slab)
             need -= 1.0
 
 
 @kernel
-def place_all(s: Stream, A: Floats, free, before: Floats, counts: Floats, tau: float) -> None:  # type: ignore[no-untyped-def]
+def place_all(s: Stream, A: Floats, free, before: Floats, counts: Floats, slabs: Floats) -> None:  # type: ignore[no-untyped-def]
     """Redraw every free column that has or had an entry on, in place."""
     for k in range(counts.size):
         if free[k] and (before[k] > 0.0 or counts[k] > 0.0):
-            place(s, A, k, counts[k], tau)
+            place(s, A, k, counts[k], slab_of(slabs, k))
 
 
 def update_with_unseen(
@@ -74,7 +75,7 @@ def update_with_unseen(
     state: Any,
     loadings: tuple[Floats, Floats],
     counts: Floats,
-    tau: Floats,
+    slabs: Floats,
 ) -> Any:
     """Move sticks and θ with the free masks of one side, then of the other, summed out.
 
@@ -93,5 +94,5 @@ def update_with_unseen(
             draw_counts(s, prior.log_odds(state)[t], sizes[t], free, counts[t])
     unseen = np.any(before == 0.0, axis=0)
     for t in range(2):
-        place_all(s, loadings[t], unseen, before[t], counts[t], tau[t])
+        place_all(s, loadings[t], unseen, before[t], counts[t], slabs[t])
     return state

@@ -27,6 +27,8 @@ class Likelihood(ABC):
 
     name: ClassVar[str]
     noise_names: ClassVar[tuple[str, ...]] = ()
+    # Whether the priors learn from a start before the first sweep, so that it keeps its factors.
+    keeps_its_start: ClassVar[bool] = True
 
     @abstractmethod
     def kernel(self, epsilon: float) -> NamedTuple:

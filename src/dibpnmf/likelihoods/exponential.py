@@ -196,7 +196,8 @@ def log_mass_bound(lines: Floats, m: int, c: int, level: float, tau: float) -> f
 
 
 @implements_draw_entry(ExponentialKernel)
-def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
+def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
+    tau = slab.rate
     log_cap = math.inf
     if 8 * entry.c <= entry.m:  # few stored cells: the bound costs little more than one node
         log_cap = log_odds + log_mass_bound(entry.support, entry.m, entry.c, entry.level, tau)
@@ -231,6 +232,8 @@ class Exponential(Likelihood):
     """Exponential likelihood with mean λ: the paper's choice, noise as large as the signal."""
 
     name: ClassVar[str] = "exponential"
+    # A start fits the noise, which is as large as the signal: it has to lose factors.
+    keeps_its_start: ClassVar[bool] = False
 
     def kernel(self, epsilon: float) -> ExponentialKernel:
         """Parameters for the compiled row updates."""

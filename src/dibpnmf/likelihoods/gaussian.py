@@ -32,11 +32,11 @@ from dibpnmf.likelihoods.rows import (
     implements_stays_off,
     implements_take_entry,
 )
-from dibpnmf.random import Stream, exponential, gamma, positive_normal
+from dibpnmf.loadings.base import SMALLEST, draw_from_slab
+from dibpnmf.random import Stream, gamma, positive_normal
 from dibpnmf.special import log_positive_mass
 
 _LOG_2PI = math.log(2.0 * math.pi)
-_SMALLEST = 1e-300
 _MOSTLY = 0.75  # share of zeros from which whole numbers are taken for counts
 
 # Places in line 0 of Entry.support: the two sums, and the loading that was taken out.
@@ -113,19 +113,20 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 @implements_draw_entry(GaussianKernel)
-def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
+def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
     logit_u = math.log(u) - math.log1p(-u)
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
-        return (exponential(s) / tau if logit_u < log_odds else 0.0), True
-    root = math.sqrt(lik.kappa * entry.support[0, _Q])
-    slope = lik.kappa * entry.support[0, _H] - tau
+        return (draw_from_slab(s, slab) if logit_u < log_odds else 0.0), True
+    root = math.sqrt(lik.kappa * entry.support[0, _Q] + slab.curve)
+    slope = lik.kappa * entry.support[0, _H] - slab.rate
+    log_on = log_odds + slab.log_height
     # Without the quadratic term the mass would be larger, and most entries need no more.
-    if slope < 0.0 and logit_u >= log_odds + math.log(tau / -slope):
+    if slope < 0.0 and logit_u >= log_on - math.log(-slope):
         return 0.0, True
     t = slope / root
-    if logit_u >= log_odds + math.log(tau / root) + log_positive_mass(t):
+    if logit_u >= log_on - math.log(root) + log_positive_mass(t):
         return 0.0, True
-    return max(positive_normal(s, t) / root, _SMALLEST), True
+    return max(positive_normal(s, t) / root, SMALLEST), True
 
 
 @implements_put_entry(GaussianKernel)
@@ -166,7 +167,7 @@ def _draw_noise(
     # The log likelihood is n/2 log(κ/2π) − κ/2 Σ(y − λ)²: half the sum is read off it.
     constant = 0.5 * n_observed * (math.log(kernel.kappa) - _LOG_2PI)
     half = max((constant - log_likelihood) / kernel.kappa, 0.0)
-    return np.array([max(gamma(s, 1.0 + 0.5 * n_observed, 1.0 + half), _SMALLEST)])
+    return np.array([max(gamma(s, 1.0 + 0.5 * n_observed, 1.0 + half), SMALLEST)])
 
 
 @dataclass(frozen=True)
@@ -206,7 +207,7 @@ class Gaussian(Likelihood):
 
     def draw_noise(self, s: Stream) -> Floats:
         """Draw κ ~ Gamma(1, 1)."""
-        return np.array([max(gamma(s, 1.0, 1.0), _SMALLEST)])
+        return np.array([max(gamma(s, 1.0, 1.0), SMALLEST)])
 
     def log_noise_density(self, noise: Floats) -> float:
         """Log density −κ of Gamma(1, 1)."""

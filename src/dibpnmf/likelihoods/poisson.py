@@ -112,7 +112,8 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 @implements_draw_entry(PoissonKernel)
-def _draw_entry(lik, entry, a, log_odds, tau, u, s):  # type: ignore[no-untyped-def]
+def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
+    tau = slab.rate
     # A tangent bounds the concave log likelihood, and the mass of "on" by τ/(τ − its slope).
     lines = entry.support
     slope = -lines[0, _LOADS]

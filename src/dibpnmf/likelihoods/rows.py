@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dibpnmf._borrow import borrow
 from dibpnmf._compile import kernel
 from dibpnmf._dispatch import KernelFunction
+from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.observations import Cells
 from dibpnmf.random import Stream, exponential, new_stream, open_stream, uniform
 
@@ -100,7 +101,7 @@ _log_ratio = _hook(
 )
 _draw_entry = _hook(
     "draw_entry",
-    "Joint draw of (z, v), as (z·v, whether accepted): (lik, entry, a, log_odds, tau, u, s).",
+    "Joint draw of (z, v), as (z·v, whether accepted): (lik, entry, a, log_odds, slab, u, s).",
 )
 _put_entry = _hook(
     "put_entry", "Put entry k back with loading v: (lik, row, entry, complete, lists, k, v)."
@@ -284,7 +285,7 @@ def without_entry(  # type: ignore[no-untyped-def]
 @kernel
 def update_row(  # type: ignore[no-untyped-def]
     lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
-    log_odds: Floats, tau: float, s: Stream, i: int,
+    log_odds: Floats, slabs: Floats, s: Stream, i: int,
 ):  # fmt: skip
     """Draw (z, v) jointly for every entry of row i of A, in place, Eq. (18).
 
@@ -298,7 +299,7 @@ def update_row(  # type: ignore[no-untyped-def]
         if a == 0.0 and stays_off(lik, row, k, u, log_odds[k]):
             continue
         entry = take_entry(lik, row, complete, A, X, lists, i, k)
-        new, was_accepted = draw_entry(lik, entry, a, log_odds[k], tau, u, s)
+        new, was_accepted = draw_entry(lik, entry, a, log_odds[k], slab_of(slabs, k), u, s)
         if a != 0.0 or new != 0.0 or not was_accepted:
             proposed += 1
             accepted += was_accepted
@@ -311,7 +312,7 @@ def update_row(  # type: ignore[no-untyped-def]
 @kernel
 def update_rows(  # type: ignore[no-untyped-def]
     lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
-    log_odds: Floats, tau: float, seed, chain: int, sweep: int, purpose: int, out: Floats,
+    log_odds: Floats, slabs: Floats, seed, chain: int, sweep: int, purpose: int, out: Floats,
 ) -> None:  # fmt: skip
     """Update rows start..stop of A, in place.
 
@@ -323,7 +324,9 @@ def update_rows(  # type: ignore[no-untyped-def]
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, i)
-        proposed, accepted = update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
+        proposed, accepted = update_row(
+            lik, row, cells, complete, A, X, lists, log_odds, slabs, s, i
+        )
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
         out[i, 2] = accepted
@@ -333,7 +336,7 @@ def update_rows(  # type: ignore[no-untyped-def]
 @kernel
 def embed_rows(  # type: ignore[no-untyped-def]
     lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
-    log_odds: Floats, tau: float, seed, purpose: int, n_warmup: int, draws: Floats,
+    log_odds: Floats, slabs: Floats, seed, purpose: int, n_warmup: int, draws: Floats,
 ) -> None:  # fmt: skip
     """Draw rows start..stop of A many times given X; ``draws`` is (draw, row, column).
 
@@ -347,7 +350,7 @@ def embed_rows(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         for sweep in range(n_warmup + draws.shape[0]):
             open_stream(s, seed, 0, sweep, purpose, 0)
-            update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
+            update_row(lik, row, cells, complete, A, X, lists, log_odds, slabs, s, i)
             if sweep >= n_warmup:
                 draws[sweep - n_warmup, i] = A[i]
     keep(own_stream, own_row)
@@ -381,31 +384,31 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loading_log_density(lik, support: Floats, m: int, c: int, level: float, tau: float, x: float):  # type: ignore[no-untyped-def]
+def _loading_log_density(lik, support: Floats, m: int, c: int, level: float, slab: Slab, x: float):  # type: ignore[no-untyped-def]
     """Log density of x = log v given z = 1, Eq. (21) with the Jacobian."""
     v = math.exp(x)
-    return x - tau * v + log_ratio(lik, support, m, c, level, v)
+    return x - v * (slab.rate + 0.5 * slab.curve * v) + log_ratio(lik, support, m, c, level, v)
 
 
 @kernel
-def slice_loading(lik, entry: Entry, v: float, tau: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
-    """Move v by slice sampling in log v from τ e^{−τv} Π p(y | b + v x), Eq. (21)."""
+def slice_loading(lik, entry: Entry, v: float, slab: Slab, s: Stream) -> float:  # type: ignore[no-untyped-def]
+    """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21)."""
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     x = math.log(v)
-    height = _loading_log_density(lik, support, m, c, level, tau, x) - exponential(s)
+    height = _loading_log_density(lik, support, m, c, level, slab, x) - exponential(s)
     left = x - uniform(s)
     right = left + 1.0
     for _ in range(100):
-        if _loading_log_density(lik, support, m, c, level, tau, left) <= height:
+        if _loading_log_density(lik, support, m, c, level, slab, left) <= height:
             break
         left -= 1.0
     for _ in range(100):
-        if _loading_log_density(lik, support, m, c, level, tau, right) <= height:
+        if _loading_log_density(lik, support, m, c, level, slab, right) <= height:
             break
         right += 1.0
     while True:
         trial = left + uniform(s) * (right - left)
-        inside = _loading_log_density(lik, support, m, c, level, tau, trial) > height
+        inside = _loading_log_density(lik, support, m, c, level, slab, trial) > height
         if inside or right - left < 1e-13:
             return math.exp(trial)
         if trial < x:
@@ -417,7 +420,7 @@ def slice_loading(lik, entry: Entry, v: float, tau: float, s: Stream) -> float: 
 @kernel
 def update_loadings_literal(  # type: ignore[no-untyped-def]
     lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, V: Floats, X: Floats,
-    lists: Lists, tau: float, seed, chain: int, sweep: int, purpose: int, out: Floats,
+    lists: Lists, slabs: Floats, seed, chain: int, sweep: int, purpose: int, out: Floats,
 ) -> None:  # fmt: skip
     """Draw v given z for every entry, on or off, the paper's update of V, Eq. (21)."""
     K = X.shape[1]
@@ -430,10 +433,10 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
         open_row(lik, row, cells, complete, A, X, lists, i)
         for k in range(K):
             if A[i, k] == 0.0:
-                V[i, k] = exponential(s) / tau
+                V[i, k] = draw_from_slab(s, slab_of(slabs, k))
             else:
                 entry = take_entry(lik, row, complete, A, X, lists, i, k)
-                V[i, k] = slice_loading(lik, entry, V[i, k], tau, s)
+                V[i, k] = slice_loading(lik, entry, V[i, k], slab_of(slabs, k), s)
                 A[i, k] = V[i, k]
                 put_entry(lik, row, entry, complete, lists, k, A[i, k])
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
