@@ -37,6 +37,16 @@ def reassociated(function: F) -> F:
     return compiled
 
 
+@kernel
+def overwrite(array, values) -> None:  # type: ignore[no-untyped-def]
+    """Write values over an array of the same shape.
+
+    ``array[:] = values`` would compile, for seconds, a message about shapes that differ.
+    """
+    for at in range(array.size):
+        array.flat[at] = values.flat[at]
+
+
 def drop_stale_cache(package: Path = _PACKAGE) -> int:
     """Delete cached kernels that are older than the newest source; return how many."""
     # A source dated in the future would make every cache look stale, for ever.

@@ -126,17 +126,17 @@ def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-de
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    c = 0
-    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-        j = row.hit[p]
-        x = row.hit_x[p]
+    first = row.hit_ptr[k]
+    c = row.hit_ptr[k + 1] - first
+    for h in range(c):
+        j = row.hit[first + h]
+        x = row.hit_x[first + h]
         b = row.mean[row.cell[j]]
         if a > 0.0:
             b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
-        lines[HIT_BASE, c] = b
-        lines[HIT_LOAD, c] = x
-        lines[HIT_VALUE, c] = row.y[j]
-        c += 1
+        lines[HIT_BASE, h] = b
+        lines[HIT_LOAD, h] = x
+        lines[HIT_VALUE, h] = row.y[j]
     m = c
     if complete:
         start = lists.column_ptr[k]

@@ -142,8 +142,10 @@ def list_entries(X: Floats) -> Lists:
             if X[n, k] > 0.0:
                 column_ptr[k + 1] += 1
                 row_ptr[n + 1] += 1
-    column_ptr[:] = np.cumsum(column_ptr)
-    row_ptr[:] = np.cumsum(row_ptr)
+    for k in range(K):
+        column_ptr[k + 1] += column_ptr[k]
+    for n in range(N):
+        row_ptr[n + 1] += row_ptr[n]
     total = row_ptr[N]
     sums = np.zeros(K)
     gram = np.zeros((K, K))
