@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel, reassociated
+from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
 from dibpnmf.likelihoods.rows import (
@@ -87,7 +87,7 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
     return total
 
 
-@kernel
+@inlined
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
     return -sum_log(lines, BASE, LOAD, v, padded(m)) - sum_ratio(lines, v, c)
@@ -112,7 +112,7 @@ def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
     return math.log(u) > log_odds + gain + LOG_SLACK
 
 
-@kernel
+@inlined
 def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-def]
     """Fill lines BASE and LOAD with λ and x of a support."""
     at = np.uint64(start)
