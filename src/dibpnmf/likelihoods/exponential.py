@@ -53,7 +53,7 @@ def _product(lines: Floats, base: int, load: int, v: float, start, n) -> float: 
     return p
 
 
-@kernel
+@inlined
 def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
     """Return Σ_{j<m} log(lines[base, j] + v · lines[load, j]) as logs of blockwise products.
 
