@@ -20,21 +20,39 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
 
 
+def _compiler(inline: bool, **options: Any) -> Callable[[F], F]:
+    # numba hands inlining on from a caller to whatever it compiles for it; said here, a kernel
+    # comes out the same whoever calls it first, and does not swell everything above it.
+    compile_: Any = njit(cache=True, nogil=True, error_model="numpy", forceinline=inline, **options)
+    return compile_
+
+
 def kernel(function: F) -> F:
     """Compile on first call, without the interpreter lock, kept on disk.
 
     Division by zero gives inf or NaN as in NumPy: a check per division would be slower.
     """
-    compiled: Any = njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    return _compiler(inline=False)(function)
+
+
+def inlined(function: F) -> F:
+    """Compile as `kernel` does, into every caller: for what is called once a cell or entry."""
+    return _compiler(inline=True)(function)
 
 
 def reassociated(function: F) -> F:
-    """Compile as `kernel` does, and let sums and products be reordered into vector lanes."""
-    compiled: Any = njit(
-        cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"}
-    )(function)
-    return compiled
+    """Compile as `inlined` does, and let sums and products be reordered into vector lanes."""
+    return _compiler(inline=True, fastmath={"reassoc", "contract", "nsz"})(function)
+
+
+@kernel
+def overwrite(array, values) -> None:  # type: ignore[no-untyped-def]
+    """Write values over an array of the same shape.
+
+    ``array[:] = values`` would compile, for seconds, a message about shapes that differ.
+    """
+    for at in range(array.size):
+        array.flat[at] = values.flat[at]
 
 
 def drop_stale_cache(package: Path = _PACKAGE) -> int:

@@ -67,4 +67,5 @@ def relabel(A: Floats, scales: Floats, order: NDArray[np.int64]) -> None:
     for i in range(M):
         for k in range(K):
             row[k] = A[i, order[k]] * scales[order[k]]
-        A[i] = row
+        for k in range(K):
+            A[i, k] = row[k]

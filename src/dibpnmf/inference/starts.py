@@ -44,10 +44,9 @@ def _multiply_rows(cells: Cells, complete: bool, A: Floats, X: Floats, floor: fl
     up = np.empty(K)
     down = np.empty(K)
     for i in range(A.shape[0]):
-        up[:] = 0.0
-        down[:] = 0.0
-        if complete:
-            down[:] = totals
+        for k in range(K):
+            up[k] = 0.0
+            down[k] = totals[k] if complete else 0.0
         for p in range(cells.indptr[i], cells.indptr[i + 1]):
             n = cells.indices[p]
             mean = floor

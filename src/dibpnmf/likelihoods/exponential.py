@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel, reassociated
+from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
 from dibpnmf.likelihoods.rows import (
@@ -53,7 +53,7 @@ def _product(lines: Floats, base: int, load: int, v: float, start, n) -> float: 
     return p
 
 
-@kernel
+@inlined
 def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
     """Return Σ_{j<m} log(lines[base, j] + v · lines[load, j]) as logs of blockwise products.
 
@@ -87,7 +87,7 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
     return total
 
 
-@kernel
+@inlined
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
     return -sum_log(lines, BASE, LOAD, v, padded(m)) - sum_ratio(lines, v, c)
@@ -112,7 +112,7 @@ def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
     return math.log(u) > log_odds + gain + LOG_SLACK
 
 
-@kernel
+@inlined
 def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-def]
     """Fill lines BASE and LOAD with λ and x of a support."""
     at = np.uint64(start)
@@ -126,17 +126,17 @@ def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-de
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    c = 0
-    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-        j = row.hit[p]
-        x = row.hit_x[p]
+    first = row.hit_ptr[k]
+    c = row.hit_ptr[k + 1] - first
+    for h in range(c):
+        j = row.hit[first + h]
+        x = row.hit_x[first + h]
         b = row.mean[row.cell[j]]
         if a > 0.0:
             b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
-        lines[HIT_BASE, c] = b
-        lines[HIT_LOAD, c] = x
-        lines[HIT_VALUE, c] = row.y[j]
-        c += 1
+        lines[HIT_BASE, h] = b
+        lines[HIT_LOAD, h] = x
+        lines[HIT_VALUE, h] = row.y[j]
     m = c
     if complete:
         start = lists.column_ptr[k]

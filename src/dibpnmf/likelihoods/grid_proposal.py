@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import inlined, kernel
 from dibpnmf.likelihoods.rows import HEIGHT, MASS, MAX_NODES, NODE, Entry, Floats, log_ratio
 from dibpnmf.random import Stream, exponential, uniform
 
@@ -65,7 +65,7 @@ def _insert(grid: Floats, n: int, u: float, f: float) -> int:
     return n + 1
 
 
-@kernel
+@inlined
 def _evaluate(  # type: ignore[no-untyped-def]
     lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u, v
 ):
@@ -240,7 +240,7 @@ def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u
     return high + math.log1p(math.exp(low - high))
 
 
-@kernel
+@inlined
 def draw_from_grid(  # type: ignore[no-untyped-def]
     lik, entry: Entry, a: float, log_odds: float, tau: float, log_cap: float, u: float, s: Stream
 ):

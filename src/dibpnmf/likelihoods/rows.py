@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import kernel
+from dibpnmf._compile import inlined, kernel
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.observations import Cells
@@ -126,7 +126,7 @@ _CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
 
 
-@kernel
+@inlined
 def padded(m: int) -> int:
     """Round up to whole blocks: a partial one would run cell by cell."""
     return (m + BLOCK - 1) // BLOCK * BLOCK
@@ -143,8 +143,10 @@ def list_entries(X: Floats) -> Lists:
             if X[n, k] > 0.0:
                 column_ptr[k + 1] += 1
                 row_ptr[n + 1] += 1
-    column_ptr[:] = np.cumsum(column_ptr)
-    row_ptr[:] = np.cumsum(row_ptr)
+    for k in range(K):
+        column_ptr[k + 1] += column_ptr[k]
+    for n in range(N):
+        row_ptr[n + 1] += row_ptr[n]
     total = row_ptr[N]
     sums = np.zeros(K)
     gram = np.zeros((K, K))
@@ -223,7 +225,7 @@ def borrow_cells(cells: Cells) -> Cells:
     return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values))
 
 
-@kernel
+@inlined
 def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -> None:
     """Load the stored cells of row i and sort what reaches them by column."""
     start, stop = cells.indptr[i], cells.indptr[i + 1]
@@ -253,7 +255,7 @@ def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -
     row.stored[0] = stop - start
 
 
-@kernel
+@inlined
 def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
     """Set λ = floor + Σ_k a_k x_nk on every local cell of the open row."""
     local = row.mean.size if complete else row.stored[0]
@@ -268,7 +270,7 @@ def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) 
                     row.mean[row.hit[p]] += a[k] * row.hit_x[p]
 
 
-@kernel
+@inlined
 def without_entry(  # type: ignore[no-untyped-def]
     mean: float, ax: float, epsilon: float, A: Floats, X: Floats, i: int, k: int, n
 ) -> float:
@@ -282,7 +284,7 @@ def without_entry(  # type: ignore[no-untyped-def]
     return b
 
 
-@kernel
+@inlined
 def update_row(  # type: ignore[no-untyped-def]
     lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
     log_odds: Floats, slabs: Floats, s: Stream, i: int,

@@ -127,15 +127,19 @@ def _theta(theta: Floats) -> Theta:
 
 
 @kernel
-def update(s: Stream, state: PairState, counts, sizes, learned, hyper, literal: bool) -> None:  # type: ignore[no-untyped-def]
+def update(s: Stream, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move θ, then the sticks, in place."""
     move_theta(_theta(state.theta), s, state, learned, hyper)
-    if literal:
-        update_sticks_literal(s, _theta(state.theta), state.theta, state.log_nu, counts, sizes)
-    else:
-        update_sticks(s, _theta(state.theta), state.log_nu, counts, sizes)
-        stretch_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
-        refresh_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
+    update_sticks(s, _theta(state.theta), state.log_nu, counts, sizes)
+    stretch_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
+    refresh_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
+
+
+@kernel
+def update_literal(s: Stream, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move θ, then the sticks, by the paper's steps, in place."""
+    move_theta(_theta(state.theta), s, state, learned, hyper)
+    update_sticks_literal(s, _theta(state.theta), state.theta, state.log_nu, counts, sizes)
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,7 @@ class BivariateBeta(PairedSticksPrior):
 
     _extend = staticmethod(extend)
     _update_kernel = staticmethod(update)
+    _literal_kernel = staticmethod(update_literal)
 
     def _start_theta(self, s: Stream) -> list[float]:
         return [

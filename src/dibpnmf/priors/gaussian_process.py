@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, overwrite
 from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value, trials
 from dibpnmf.priors.stick_pairs import _TAIL_TRIES, first_of_tail, truncated_beta
 from dibpnmf.random import Stream, gamma, normal, normal_below, uniform
@@ -337,7 +337,8 @@ def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) 
     )  # fmt: skip
     x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
     state.theta[0] *= math.exp(-x)
-    state.log_nu[first:] *= math.exp(x)
+    for k in range(first, state.log_nu.size):
+        state.log_nu[k] *= math.exp(x)
 
 
 @kernel
@@ -372,9 +373,9 @@ def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned
         extend(s, noise, trial, r)
         log_ratio = _log_empty(noise, trial, sizes, r) - _log_empty(noise, state, sizes, r)
         if math.log(uniform(s)) < log_ratio:
-            state.log_nu[:] = trial.log_nu
-            state.g[:] = trial.g
-            state.theta[:] = trial.theta
+            overwrite(state.log_nu, trial.log_nu)
+            overwrite(state.g, trial.g)
+            overwrite(state.theta, trial.theta)
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, overwrite
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.priors.base import Floats, Prior, positive_log_density, trials
 from dibpnmf.random import Stream, uniform
@@ -155,7 +155,8 @@ def stretch_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
             )
             x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
             theta[t] *= math.exp(-x)
-            log_nu[t, first:] *= math.exp(x)
+            for k in range(first, log_nu.shape[1]):
+                log_nu[t, k] *= math.exp(x)
 
 
 @kernel
@@ -258,8 +259,8 @@ def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
     one = np.zeros(theta.size, np.bool_)
     for _ in range(_TAIL_TRIES):
         r = first + int(uniform(s) * (K - first))
-        trial.log_nu[:] = log_nu
-        trial.theta[:] = theta
+        overwrite(trial.log_nu, log_nu)
+        overwrite(trial.theta, theta)
         which = int(uniform(s) * theta.size)
         one[:] = False
         one[which] = learned[which]
@@ -268,8 +269,8 @@ def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
         draw_pairs(kind, s, trial.theta, trial.log_nu, r)
         log_ratio = _log_empty(trial.log_nu, sizes, r) - _log_empty(log_nu, sizes, r)
         if math.log(uniform(s)) < log_ratio:
-            log_nu[:] = trial.log_nu
-            theta[:] = trial.theta
+            overwrite(log_nu, trial.log_nu)
+            overwrite(theta, trial.theta)
 
 
 @kernel
@@ -289,6 +290,7 @@ class PairedSticksPrior(Prior[PairState]):
 
     _extend: ClassVar[Callable[..., None]]
     _update_kernel: ClassVar[Callable[..., None]]
+    _literal_kernel: ClassVar[Callable[..., None]]
 
     @abstractmethod
     def _start_theta(self, s: Stream) -> list[float]:
@@ -320,21 +322,18 @@ class PairedSticksPrior(Prior[PairState]):
 
     def update(self, s: Stream, state: PairState, counts: Floats, sizes: Floats) -> PairState:
         """Slice-sample θ, then every stick."""
-        return self._update(s, state, counts, sizes, False)
+        return self._run(self._update_kernel, s, state, counts, sizes)
 
     def update_literal(
         self, s: Stream, state: PairState, counts: Floats, sizes: Floats
     ) -> PairState:
         """Algorithms 2 and 3: θ, then Metropolis-Hastings for μ (Z and V follow)."""
-        return self._update(s, state, counts, sizes, True)
+        return self._run(self._literal_kernel, s, state, counts, sizes)
 
-    def _update(
-        self, s: Stream, state: PairState, counts: Floats, sizes: Floats, literal: bool
-    ) -> PairState:
+    def _run(self, kernel, s, state, counts, sizes) -> PairState:  # type: ignore[no-untyped-def]
         new = PairState(state.log_nu.copy(), state.theta.copy())
         learned = np.array([value is None for value in self._fixed_theta()])
-        sizes = trials(counts, sizes)
-        self._update_kernel(s, new, counts, sizes, learned, np.array(self._hyper()), literal)
+        kernel(s, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
         return new
 
     def log_density(self, state: PairState) -> float:
