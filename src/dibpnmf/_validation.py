@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -58,6 +59,18 @@ def threads(name: str, value: object) -> None:
         raise TypeError(f"{name} must be None or an integer other than 0; got {value!r}.")
     if value == 0:
         raise ValueError(f"{name} must be None or an integer other than 0; got {value!r}.")
+
+
+def executor(name: str, value: object) -> None:
+    """Refuse what is neither the name of an executor nor a Dask client."""
+    # Whoever has a client has imported distributed; others need not.
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(value, distributed.Client):
+        return
+    if not isinstance(value, str) or value not in ("threads", "serial", "dask"):
+        raise ValueError(
+            f"{name} must be 'threads', 'serial', 'dask' or a distributed.Client; got {value!r}."
+        )
 
 
 def seed(name: str, value: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
 from collections.abc import Sequence
@@ -26,11 +27,12 @@ from dibpnmf.diagnostics import (
     doubts_about_truncation,
 )
 from dibpnmf.inference.embedding import embed
-from dibpnmf.inference.executors import executor_of
+from dibpnmf.inference.executors import Executor, executor_of
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.labels import relabel
 from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.base import Moments
 from dibpnmf.observations import Observations
 from dibpnmf.posterior import (
     ChainRecord,
@@ -48,11 +50,21 @@ from dibpnmf.posterior import (
 from dibpnmf.priors import PRIORS
 from dibpnmf.runs.errors import RunFolderError
 from dibpnmf.runs.folder import HEADER, SUMMARY, Names, RunFolder
-from dibpnmf.sampling import Run, begun, likelihood_of, n_threads, new_records, sample
+from dibpnmf.sampling import (
+    Run,
+    begun,
+    cluster_of,
+    likelihood_of,
+    n_threads,
+    new_records,
+    sample,
+)
 from dibpnmf.summary import summarise
 
 if TYPE_CHECKING:
     import xarray
+
+    from dibpnmf.cluster.executor import Dask
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -109,6 +121,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_jobs : int, optional
         Threads (None is 1, -1 is all cores): chains beside each other where there are enough
         of them, rows otherwise.
+    executor : {"threads", "serial", "dask"} or distributed.Client, default="threads"
+        Where rows are updated: in ``n_jobs`` threads, in one, or on the workers of a Dask cluster
+        (docs/scaling.md). "dask" is the current client or, where there is none, a cluster of
+        ``n_jobs`` processes on this machine that lives as long as the call. The draws are the
+        same to the bit.
     progress : bool or "auto", default="auto"
         Show progress; "auto" on a terminal only.
     prior_params : dict, optional
@@ -186,6 +203,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         init: str | list[str] = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        executor: Any = "threads",
         progress: bool | str = "auto",
         prior_params: dict[str, float] | None = None,
         min_share: float = 0.01,
@@ -207,6 +225,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.init = init
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.progress = progress
         self.prior_params = prior_params
         self.min_share = min_share
@@ -235,23 +254,32 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             Names to show; by default those of a DataFrame.
         """
         check_parameters(self)
+        with cluster_of(self) as cluster:
+            observations, moments = self._observe(Y, cluster)
+            names = (
+                check.names(
+                    "row_names", row_names, getattr(Y, "index", None), observations.shape[0]
+                ),
+                check.names(
+                    "column_names", column_names, getattr(Y, "columns", None), observations.shape[1]
+                ),
+            )
+            seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
+            with begun(self, observations, seed, names, cluster) as run:
+                records, interrupted = sample(self, observations, run, cluster)
+                self._set_results(observations, run, records, names, cluster)
+                if run.folder is not None:
+                    run.folder.write_json(SUMMARY, summarise(self))
+        self._warn(interrupted, moments)
+        return self
+
+    def _observe(self, Y: Any, cluster: Dask | None) -> tuple[Observations, Moments]:
+        """Check a matrix and put it where its rows will be updated."""
         matrix = self._read(Y, reset=True)
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
-        names = (
-            check.names("row_names", row_names, getattr(Y, "index", None), observations.shape[0]),
-            check.names(
-                "column_names", column_names, getattr(Y, "columns", None), observations.shape[1]
-            ),
-        )
-        seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
-        with begun(self, observations, seed, names) as run:
-            records, interrupted = sample(self, observations, run)
-            self._set_results(observations, run, records, names)
-            if run.folder is not None:
-                run.folder.write_json(SUMMARY, summarise(self))
-        self._warn(interrupted, _stored(matrix))
-        return self
+        moments = Moments.of([_stored(matrix)], observations.n_observed, observations.scale)
+        return (cluster.place(observations) if cluster else observations), moments
 
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Self:
@@ -294,7 +322,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return matrix
 
     def _set_results(
-        self, observations: Observations, run: Run, records: list[ChainRecord], names: Names
+        self,
+        observations: Observations,
+        run: Run,
+        records: list[ChainRecord],
+        names: Names,
+        elsewhere: Executor | None = None,
     ) -> None:
         """Read everything off the records."""
         seed, epsilon = run.seed, run.epsilon
@@ -302,7 +335,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         prior = records[0].prior
         self._likelihood = likelihood_of(self, observations)
         chosen = choose(records, self.n_components is not None)
-        chosen = self._average_loadings(chosen, observations, epsilon, seed)
+        chosen = self._average_loadings(chosen, observations, epsilon, seed, elsewhere)
         mean, inclusion = align(records, chosen)
         scale = observations.scale
         offset = observations.n_observed * self._likelihood.log_unit(scale)
@@ -324,12 +357,17 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._keep(observations, epsilon, chosen, records, scalars)
 
     def _average_loadings(
-        self, chosen: Chosen, observations: Observations, epsilon: float, seed: int
+        self,
+        chosen: Chosen,
+        observations: Observations,
+        epsilon: float,
+        seed: int,
+        elsewhere: Executor | None,
     ) -> Chosen:
         """Replace the chosen draw's loadings by their posterior mean given its masks."""
         kernel = self._likelihood.at(chosen.noise).kernel(epsilon)
         prior = PRIORS[self.prior].from_params(self.prior_params)
-        with executor_of(n_threads(self)) as executor:
+        with executor_of(n_threads(self), elsewhere) as executor:
             # A chain number that no chain has: streams of its own.
             problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
             A, X = mean_given_masks(
@@ -357,8 +395,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._chosen, self._records, self._scalars = chosen, records, scalars
         self._shape = observations.shape
         self._touched = float(np.mean([t for record in records for t in record.truncated]))
-        cells = observations.side(0)
-        self._observed = None if observations.is_complete else (cells.indptr, cells.indices)
+        self._observed = observations.observed_index()
         self._facts = {
             "n_rows": observations.shape[0],
             "n_columns": observations.shape[1],
@@ -368,13 +405,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "epsilon": self.epsilon_,
         }
 
-    def _warn(self, interrupted: bool, values: Floats) -> None:
+    def _warn(self, interrupted: bool, moments: Moments) -> None:
         """Tell what the user should know before trusting the result."""
         if interrupted:
             self._warn_short()
-        n_observed = int(self._facts["n_observed"])
         doubts: list[tuple[type[Warning], str]] = [
-            (LikelihoodWarning, text) for text in self._likelihood.doubts(values, n_observed)
+            (LikelihoodWarning, text) for text in self._likelihood.doubts(moments)
         ]
         doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws)
         if self.n_components is None:
@@ -614,6 +650,16 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A Dask client stays behind: it is a connection of this process."""
+        state: dict[str, Any] = super().__getstate__()
+        return state if isinstance(self.executor, str) else {**state, "executor": "dask"}
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone as any estimator, sharing a Dask client: it cannot be copied."""
+        twin: Self = BaseEstimator.__sklearn_clone__(copy.copy(self))
+        return twin.set_params(executor=self.executor)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_records")

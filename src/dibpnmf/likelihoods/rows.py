@@ -219,7 +219,7 @@ def borrow_lists(lists: Lists) -> Lists:
 @kernel
 def borrow_cells(cells: Cells) -> Cells:
     """Same memory without reference counts."""
-    return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values))
+    return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values), cells.first)
 
 
 @kernel
@@ -322,7 +322,7 @@ def update_rows(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         proposed, accepted = update_row(lik, row, cells, complete, A, X, lists, log_odds, tau, s, i)
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
@@ -365,7 +365,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         open_row(lik, row, cells, complete, A, X, lists, i)
         for k in range(K):
             entry = take_entry(lik, row, complete, A, X, lists, i, k)
@@ -426,7 +426,7 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         open_row(lik, row, cells, complete, A, X, lists, i)
         for k in range(K):
             if A[i, k] == 0.0:

@@ -24,7 +24,8 @@ from typing import Any
 import numpy as np
 
 from dibpnmf._atomic import PART, replacing, sync_folder
-from dibpnmf.observations import Observations
+from dibpnmf.inference.executors import Executor
+from dibpnmf.observations import Cells, Observations
 from dibpnmf.runs import data
 from dibpnmf.runs.chain_files import ChainFiles
 from dibpnmf.runs.errors import RunFolderError, saving
@@ -59,7 +60,9 @@ class Header:
             for name in dict.fromkeys([*known, *asked])
             if known.get(name) != asked.get(name)
         ]
-        if self.checksum != checksum:
+        if not self.checksum:
+            changes.append("it was begun by a version of dibpnmf whose draws differ")
+        elif self.checksum != checksum:
             changes.append("the data are not those it was started with")
         if changes:
             raise RunFolderError(
@@ -94,7 +97,7 @@ class RunFolder:
                 )
             return Header(
                 dict(table["parameters"]), int(table["seed"]), float(table["epsilon"]),
-                str(table["data"]["sha256"]), dict(table["versions"]),
+                str(table["data"].get("checksum", "")), dict(table["versions"]),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, RunFolderError):
@@ -123,10 +126,16 @@ class RunFolder:
         epsilon: float,
         observations: Observations,
         names: Names,
+        executor: Executor | None = None,
     ) -> None:
-        """Write what a run starts with; its header last."""
+        """Write what a run starts with; its header last.
+
+        A matrix that lies elsewhere stays there: only its checksum is written.
+        """
+        here = observations.here()
         with saving(self.path, has_begun=False):
-            data.write(self.path / DATA, observations)
+            if here is not None:
+                data.write(self.path / DATA, here)
             write_json(self.path / NAMES, {"rows": names[0], "columns": names[1]})
             table = {
                 "format": FORMAT,
@@ -136,7 +145,9 @@ class RunFolder:
                 "seed": seed,
                 "epsilon": epsilon,
                 "data": {
-                    "sha256": data.checksum(observations),
+                    "checksum": data.checksum(observations, executor),
+                    "kept": here is not None,
+                    "complete": observations.is_complete,
                     "rows": observations.shape[0],
                     "columns": observations.shape[1],
                     "observed": observations.n_observed,
@@ -147,8 +158,15 @@ class RunFolder:
             write_json(self.path / HEADER, table)
 
     def observations(self) -> Observations:
-        """The run's matrix."""
-        return data.read(self.path / DATA)
+        """The run's matrix; of one that was left where it lay, all but its cells."""
+        facts = read_json(self.path / HEADER)["data"]
+        if facts.get("kept", True):
+            return data.read(self.path / DATA)
+        shape = (facts["rows"], facts["columns"])
+        cells = Cells(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+        return Observations(
+            shape, (cells, cells), facts["complete"], facts["mean"], facts["observed"]
+        )
 
     def names(self) -> Names:
         """Names of rows and columns, where the data had them."""
