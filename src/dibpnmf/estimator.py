@@ -248,7 +248,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         Y : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Nonnegative; NaN is a missing cell.
+            Nonnegative; NaN is a missing cell. With a Dask executor also a dask array with dense
+            or sparse chunks, a list of delayed blocks of rows, or the path of a folder of ``.npz``
+            or ``.parquet`` files with row, column (from 0) and value of stored cells: such a
+            matrix is never gathered here.
         y : ignored
         row_names, column_names : sequence of str, optional
             Names to show; by default those of a DataFrame.
@@ -275,6 +278,13 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _observe(self, Y: Any, cluster: Dask | None) -> tuple[Observations, Moments]:
         """Check a matrix and put it where its rows will be updated."""
+        if cluster is not None and check.lies_elsewhere(Y):
+            from dibpnmf.cluster.reading import place_elsewhere
+
+            placed, moments = place_elsewhere(cluster, Y, self.zeros, self.likelihood, _LARGEST)
+            check.some_observed(placed.n_observed)
+            check.new_columns(self, placed.shape[1])
+            return placed, moments
         matrix = self._read(Y, reset=True)
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
@@ -316,6 +326,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
+        check.not_elsewhere(Y, f"{type(self).__name__}.{'fit' if reset else 'score'}")
         largest = _LARGEST if reset else _LARGEST * min(1.0, self._scale)
         matrix = check.matrix(self, Y, reset, largest)
         LIKELIHOODS[self.likelihood]().refuse(_stored(matrix))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from contextlib import contextmanager
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 
 pytest.importorskip("distributed", reason="needs the extra dibpnmf[dask]")
 
+import dask
+import dask.array as da
 from distributed import Client, LocalCluster
 
 from dibpnmf import DIBPNMF
@@ -18,9 +23,11 @@ from dibpnmf.cluster.blocks import Call, OtherVersionError, Parcel, cut_cells, r
 from dibpnmf.cluster.executor import ClusterError, Dask
 from dibpnmf.cluster.packing import Broadcast, pack, unpack
 from dibpnmf.cluster.placed import even_bounds
+from dibpnmf.cluster.reading import place_elsewhere
 from dibpnmf.datasets import make_planted
 from dibpnmf.inference import starts
 from dibpnmf.inference.executors import Serial
+from dibpnmf.likelihoods.base import Moments
 from dibpnmf.observations import Observations
 from dibpnmf.runs.data import checksum
 
@@ -116,7 +123,7 @@ def test_same_draws_on_any_number_of_workers(n_workers, monkeypatch):
     monkeypatch.setattr(starts, "_ITERATIONS", 3)
     model = DIBPNMF(**{**SHORT, "init": "nmf", "epsilon": "auto"})
     expected = clone(model).fit(Y)
-    with in_process(n_workers) as client:
+    with in_process(n_workers):
         # The client is the current one.
         assert_same(clone(model).set_params(executor="dask").fit(Y), expected)
 
@@ -132,6 +139,120 @@ def test_same_bits_in_any_blocks(client, n_blocks):
 
 def test_threads_and_serial_are_executors():
     assert_same(DIBPNMF(**SHORT, executor="serial", n_jobs=2).fit(Y), DIBPNMF(**SHORT).fit(Y))
+
+
+# ---------------------------------------------------------------------- data elsewhere
+
+COUNTS = np.random.default_rng(3).poisson(1.5, Y.shape).astype(float)
+
+
+def folder_of(path, matrix, kind: str):
+    """Cells of a matrix that are not zero, shuffled over three files."""
+    coo = sp.coo_array(matrix)
+    order = np.random.default_rng(0).permutation(coo.nnz)
+    for number, part in enumerate(np.array_split(order, 3)):
+        columns = {"row": coo.row[part], "column": coo.col[part], "value": coo.data[part]}
+        if kind == "npz":
+            np.savez(path / f"{number}.npz", **columns)
+        else:
+            pd.DataFrame(columns).to_parquet(path / f"{number}.parquet")
+    return path
+
+
+def stacked(matrix, sizes):
+    ends = np.cumsum([0, *sizes])
+    return [dask.delayed(matrix[a:b]) for a, b in itertools.pairwise(ends)]
+
+
+SPARSE = sp.csr_array(COUNTS)
+FORMS = {
+    "dense": (Y, lambda Y, _: da.from_array(Y, chunks=(7, 10))),
+    "dense, one chunk": (Y, lambda Y, _: da.from_array(Y, chunks=Y.shape)),
+    "dense, missing cells": (with_missing(Y), lambda Y, _: da.from_array(Y, chunks=(13, 24))),
+    "unknown chunks": (Y, lambda Y, _: da.from_array(Y, chunks=(7, 24))[da.ones(30) > 0]),
+    "sparse chunks": (SPARSE, lambda Y, _: da.from_array(Y.toarray(), chunks=(11, 24)).map_blocks(
+        sp.csr_array, dtype=float)),
+    "delayed": (SPARSE, lambda Y, _: stacked(Y, [1, 9, 0, 20])),
+    "npz": (SPARSE, lambda Y, path: folder_of(path, Y, "npz")),
+    "parquet": (SPARSE, lambda Y, path: str(folder_of(path, Y, "parquet"))),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("zeros", ["observed", "missing"])
+@pytest.mark.parametrize("form", FORMS)
+def test_same_bits_wherever_the_data_lie(client, tmp_path, form, zeros):
+    matrix, elsewhere = FORMS[form]
+    cluster = Dask(client, 3)
+    placed, moments = place_elsewhere(
+        cluster, elsewhere(matrix, tmp_path), zeros, "exponential", 1e250
+    )
+    expected = Observations.from_matrix(matrix, zeros)
+    assert placed.here() is None
+    for name in ("shape", "is_complete", "scale", "n_observed", "n_stored"):
+        assert getattr(placed, name) == getattr(expected, name)
+    for t in range(2):
+        blocks = client.gather(placed.side(t).blocks)
+        assert [block.first for block in blocks] == placed.side(t).bounds[:-1].tolist()
+        for name in ("indices", "values"):
+            whole = np.concatenate([getattr(block, name) for block in blocks])
+            np.testing.assert_array_equal(whole, getattr(expected.side(t), name))
+        assert all(block.indices.dtype == np.int32 for block in blocks)
+        sizes = np.concatenate([np.diff(block.indptr) for block in blocks])
+        np.testing.assert_array_equal(sizes, np.diff(expected.side(t).indptr))
+    values = matrix.data if sp.issparse(matrix) else matrix[~np.isnan(matrix)]
+    known = Moments.of([values], expected.n_observed, expected.scale)
+    np.testing.assert_allclose(moments, known, rtol=1e-12)
+
+
+@pytest.mark.parametrize("likelihood", ["exponential", "poisson"])
+def test_same_draws_of_a_dask_array(client, likelihood):
+    model = DIBPNMF(**SHORT, likelihood=likelihood)
+    elsewhere = da.from_array(COUNTS, chunks=(9, 8))
+    ours = clone(model).set_params(executor=client).fit(elsewhere)
+    assert_same(ours, clone(model).fit(COUNTS))
+    assert ours.n_features_in_ == COUNTS.shape[1]
+
+
+def spoilt(value):
+    matrix = COUNTS.copy()
+    matrix[17, 20] = value
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (lambda _: da.from_array(spoilt(-1.0), chunks=(7, 10)), r"Y\[17, 20\] is -1.0"),
+        (lambda _: stacked(spoilt(np.inf), [20, 10]), r"Y\[17, 20\] is inf"),
+        (lambda _: da.from_array(spoilt(0.5), chunks=(7, 10)), "whole numbers from 0 up"),
+        (lambda _: da.from_array(spoilt(np.nan) * np.nan, chunks=(7, 10)), "no observed cell"),
+        (lambda _: da.ones(5), "dask array with 1 dimension"),
+        (lambda _: da.ones((5, 5), dtype=complex), "dtype complex"),
+        (lambda _: [dask.delayed(COUNTS), dask.delayed(COUNTS[:, :3])], "do not fit together"),
+        (lambda _: [dask.delayed("text")], "Blocks of Y must be matrices"),
+        (lambda path: path, "has no file of triplets"),
+        (lambda path: path / "absent", "no folder here"),
+        (lambda path: np.savez(path / "a.npz", row=[1], value=[1.0]) or path, "must hold arrays"),
+        (lambda path: (path / "a.npz").write_bytes(b"PK") and path, "cannot be read"),
+        (
+            lambda path: np.savez(path / "a.npz", row=[1, 1], col=[0, 0], value=[1, 2]) or path,
+            r"Y\[1, 0\] is given twice",
+        ),
+        (
+            lambda path: np.savez(path / "a.npz", row=[-1], col=[0], value=[1]) or path,
+            "row must lie in 0",
+        ),
+    ],
+)
+def test_bad_data_elsewhere_are_refused(client, tmp_path, given, words):
+    model = DIBPNMF(**SHORT, likelihood="poisson", executor=client)
+    with pytest.raises((ValueError, TypeError), match=words):
+        model.fit(given(tmp_path))
+
+
+def test_data_elsewhere_are_not_gathered_silently():
+    with pytest.raises(TypeError, match="would gather Y, a Array"):
+        DIBPNMF(**SHORT).fit(da.from_array(Y))
 
 
 # ---------------------------------------------------------------------- as a parameter
@@ -153,8 +274,9 @@ def test_a_model_with_a_client_is_cloned_and_pickled(client):
 
 
 def test_a_cluster_without_workers_is_refused():
-    with in_process(0) as client, pytest.raises(ClusterError, match="was lost"):
-        import dask
-
-        with dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}):
-            DIBPNMF(**SHORT, executor=client).fit(Y)
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "0.1s"}),
+        in_process(0) as client,
+        pytest.raises(ClusterError, match="no worker"),
+    ):
+        Dask(client)

@@ -186,8 +186,13 @@ def check_workers(client: Client) -> list[str]:
     are as good, but the last bits may differ.
     """
     facts = _facts()
-    with translated(client):
+    try:
         client.wait_for_workers(1, timeout=dask.config.get("distributed.comm.timeouts.connect"))
+    except TimeoutError as error:
+        raise ClusterError(
+            f"The Dask scheduler at {client.scheduler.address} has no worker. Start some."
+        ) from error
+    with translated(client):
         answers: dict[str, dict[str, str]] = client.run(facts)
     here = facts()
     bad = [
