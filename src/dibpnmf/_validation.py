@@ -99,14 +99,17 @@ def path_or_none(name: str, value: object) -> None:
         raise ValueError(f"{name} must be None or the path of a folder; got {value!r}.")
 
 
+def is_dask_array(Y: Any) -> bool:
+    """Whether this is a dask array. Whoever has one has imported dask; others need not."""
+    array = sys.modules.get("dask.array")
+    return array is not None and isinstance(Y, array.Array)
+
+
 def lies_elsewhere(Y: Any) -> bool:
     """Whether this is a dask array, a list of delayed blocks, or the path of a folder."""
-    if isinstance(Y, (str, os.PathLike)):
+    if isinstance(Y, (str, os.PathLike)) or is_dask_array(Y):
         return True
-    # Whoever has such a thing has imported dask; others need not.
-    array, delayed = (sys.modules.get(name) for name in ("dask.array", "dask.delayed"))
-    if array is not None and isinstance(Y, array.Array):
-        return True
+    delayed = sys.modules.get("dask.delayed")
     return (
         delayed is not None
         and isinstance(Y, (list, tuple))

@@ -5,8 +5,9 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,7 +34,7 @@ from dibpnmf.inference.labels import relabel
 from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.base import Moments
-from dibpnmf.observations import Observations
+from dibpnmf.observations import Absent, Observations
 from dibpnmf.posterior import (
     ChainRecord,
     Chosen,
@@ -77,6 +78,22 @@ def _stored(matrix: Floats | sp.csr_array) -> Floats:
     """Entries that a matrix holds, without the missing ones."""
     values = matrix.data if sp.issparse(matrix) else matrix
     return values[~np.isnan(values)]
+
+
+def with_and_without_missing(matrix: Floats | sp.csr_array) -> list[NDArray[np.int64]]:
+    """Rows that lack a cell by NaN, and the others: one or two sets of them."""
+    lacks = np.zeros(matrix.shape[0], np.bool_)
+    if isinstance(matrix, np.ndarray):
+        lacks[:] = np.isnan(matrix).any(axis=1)
+    else:
+        row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        lacks[row_of[np.isnan(matrix.data)]] = True
+    return [rows for rows in (np.flatnonzero(lacks), np.flatnonzero(~lacks)) if rows.size]
+
+
+def _predicted_lines(model: DIBPNMF, options: dict[str, Any], rows: Cells, cols: Cells) -> Floats:
+    """Predict cells as an array with a line for each answer."""
+    return np.atleast_2d(model.predict(rows, cols, **options))
 
 
 class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -326,7 +343,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
-        check.not_elsewhere(Y, f"{type(self).__name__}.{'fit' if reset else 'score'}")
+        check.not_elsewhere(Y, f"{type(self).__name__}.fit" if reset else "This")
         largest = _LARGEST if reset else _LARGEST * min(1.0, self._scale)
         matrix = check.matrix(self, Y, reset, largest)
         LIKELIHOODS[self.likelihood]().refuse(_stored(matrix))
@@ -341,12 +358,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         elsewhere: Executor | None = None,
     ) -> None:
         """Read everything off the records."""
-        seed, epsilon = run.seed, run.epsilon
+        epsilon = run.epsilon
         self.row_names_, self.column_names_ = names
         prior = records[0].prior
         self._likelihood = likelihood_of(self, observations)
         chosen = choose(records, self.n_components is not None)
-        chosen = self._average_loadings(chosen, observations, epsilon, seed, elsewhere)
+        chosen = self._average_loadings(chosen, observations, run, elsewhere)
         mean, inclusion = align(records, chosen)
         scale = observations.scale
         offset = observations.n_observed * self._likelihood.log_unit(scale)
@@ -371,19 +388,16 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self,
         chosen: Chosen,
         observations: Observations,
-        epsilon: float,
-        seed: int,
+        run: Run,
         elsewhere: Executor | None,
     ) -> Chosen:
         """Replace the chosen draw's loadings by their posterior mean given its masks."""
-        kernel = self._likelihood.at(chosen.noise).kernel(epsilon)
-        prior = PRIORS[self.prior].from_params(self.prior_params)
-        with executor_of(n_threads(self), elsewhere) as executor:
-            # A chain number that no chain has: streams of its own.
-            problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
-            A, X = mean_given_masks(
-                problem, chosen.loadings, chosen.tau, min(_AVERAGED, self.n_draws)
-            )
+        if isinstance(observations, Absent):
+            A, X = self._saved_point(chosen, run)
+        else:
+            A, X = self._mean_loadings(chosen, observations, run, elsewhere)
+            if run.folder is not None and observations.here() is None:
+                run.folder.write_point((chosen.chain, chosen.draw), A, X)
         share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)])) * chosen.shares.sum()
         order = np.argsort(-share, kind="stable")
         for side in (A, X):
@@ -392,6 +406,34 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             chosen, loadings=(A, X), shares=share[order],
             log_odds=chosen.log_odds[:, order],
         )  # fmt: skip
+
+    def _mean_loadings(
+        self,
+        chosen: Chosen,
+        observations: Observations,
+        run: Run,
+        elsewhere: Executor | None,
+    ) -> tuple[Floats, Floats]:
+        kernel = self._likelihood.at(chosen.noise).kernel(run.epsilon)
+        prior = PRIORS[self.prior].from_params(self.prior_params)
+        with executor_of(n_threads(self), elsewhere) as executor:
+            # A chain number that no chain has: streams of its own.
+            problem = Problem(observations, prior, kernel, run.seed, self.n_chains, executor)
+            return mean_given_masks(
+                problem, chosen.loadings, chosen.tau, min(_AVERAGED, self.n_draws)
+            )
+
+    def _saved_point(self, chosen: Chosen, run: Run) -> tuple[Floats, Floats]:
+        """Loadings that a run over a matrix elsewhere has kept; else the draw's own."""
+        assert run.folder is not None
+        point = run.folder.point((chosen.chain, chosen.draw))
+        if point is None:
+            text = (
+                "The run's matrix was left where it lay: components_ and embedding_ have the "
+                "loadings of a single draw until the run has ended."
+            )
+            warnings.warn(text, InterruptedWarning, stacklevel=5)
+        return point or chosen.loadings
 
     def _keep(
         self,
@@ -441,18 +483,36 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Each row's loadings are drawn repeatedly given `components_`; entries that are on in at
         least half of the draws get their mean, others 0. A row's result depends on its own
-        cells only.
+        cells only. A dask array gives a dask array, lazily.
         """
         return self._transform(Y)
 
     def _transform(self, Y: ArrayLike) -> Floats:
         """Embed new rows as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
-        observations = Observations.from_matrix(
-            self._read(Y, reset=False), self.zeros, scale=self._scale
-        )
-        draws = self._embed(observations)
-        return np.where((draws > 0.0).mean(axis=0) >= 0.5, draws.mean(axis=0), 0.0)
+        if check.is_dask_array(Y):
+            return self._lazily(DIBPNMF._transform, Y, self.n_components_)
+        matrix = self._read(Y, reset=False)
+        embedding = np.empty((matrix.shape[0], self.n_components_))
+        # Apart, so that a row is embedded the same way whatever others lack.
+        for rows in with_and_without_missing(matrix):
+            observations = Observations.from_matrix(matrix[rows], self.zeros, scale=self._scale)
+            draws = self._embed(observations)
+            on = (draws > 0.0).mean(axis=0) >= 0.5
+            embedding[rows] = np.where(on, draws.mean(axis=0), 0.0)
+        return embedding
+
+    def _lazily(self, method: Callable[[DIBPNMF, Any], Floats], Y: Any, n_out: int) -> Any:
+        """Apply a method to the rows of a dask array, without sending the draws along."""
+        from dibpnmf.cluster.lazy import map_rows
+
+        light = copy.copy(self)
+        X = self._chosen.loadings[1]
+        light._chosen = replace(self._chosen, loadings=(np.empty((0, X.shape[1])), X))
+        light._records, light._scalars, light._observed = [], {}, None
+        del light.embedding_
+        light.n_jobs, light.executor = 1, "serial"
+        return map_rows(partial(method, light), Y, self.n_features_in_, n_out)
 
     def _embed(self, observations: Observations) -> Floats:
         likelihood = self._likelihood.at(self._chosen.noise).kernel(self._relative_epsilon)
@@ -491,7 +551,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ----------
         rows, cols : int or array of int
             Cells, pairwise; a single index is repeated. Without ``cols``, ``rows`` is a dense
-            matrix of new rows, and the mean of every one of their cells is returned.
+            matrix of new rows, and the mean of every one of their cells is returned. Dask arrays
+            give dask arrays, lazily.
         interval : float in (0, 1), optional
             Also return an equal-tailed interval of the posterior predictive of y with this
             probability. It never reaches below zero. Where y has few values, as small counts
@@ -510,6 +571,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check.one_of("point", point, ("mean", "median"))
+        if cols is not None and (check.is_dask_array(rows) or check.is_dask_array(cols)):
+            return self._predict_lazily(rows, cols, interval, point, levels)
         if interval is not None:
             check.real_number("interval", interval, 0.0, 1.0, "None or a number in (0, 1)")
         known = None if levels is None else check.levels("levels", levels)
@@ -529,6 +592,18 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         else:
             predicted = self._predict_levels(i, j, point, wanted, known)
         return predicted[0] if interval is None else (predicted[0], predicted[1], predicted[2])
+
+    def _predict_lazily(
+        self, rows: Any, cols: Any, interval: Any, point: str, levels: ArrayLike | None
+    ) -> Any:
+        """Predict cells that are named by dask arrays."""
+        from dibpnmf.cluster.lazy import map_cells
+
+        self._draws()  # or an error now
+        n_out = 1 if interval is None else 3
+        options = {"interval": interval, "point": point, "levels": levels}
+        lines = map_cells(partial(_predicted_lines, self, options), rows, cols, n_out)
+        return lines[0] if interval is None else (lines[0], lines[1], lines[2])
 
     def _predict_plain(
         self, rows: Cells, columns: Cells, point: str, probabilities: list[float]
@@ -569,6 +644,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "predict without cols takes a dense matrix of new rows, not a sparse one: its "
                 "result has every cell. Name cells of the fitted matrix with rows and cols."
             )
+        if check.is_dask_array(Y):
+            return self._lazily(DIBPNMF._predict_new, Y, self.n_features_in_)
         return self._transform(Y) @ self.components_ + self.epsilon_
 
     def score(self, Y: ArrayLike, y: object = None) -> float:

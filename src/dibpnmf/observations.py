@@ -89,6 +89,17 @@ class Observations:
         return self.by_side[t]
 
 
+class Absent(Observations):
+    """All that is known of a matrix whose cells were left where they lay."""
+
+    def here(self) -> Observations | None:
+        """Nothing."""
+        return None
+
+    def observed_index(self) -> None:
+        """Nothing."""
+
+
 def row_sums(indptr: NDArray[np.integer], values: Floats) -> Floats:
     """Sum of each row's cells: the same to the bit whatever block of rows it is in."""
     sums = np.zeros(indptr.size - 1)

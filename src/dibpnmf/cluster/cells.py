@@ -18,7 +18,6 @@ from dibpnmf.likelihoods.base import moment_sums
 from dibpnmf.observations import Cells, row_sums
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int32]
 
 _NAMES = (("row",), ("column", "col"), ("value",))
 _MOST = 2**31 - 1  # rows or columns
@@ -27,9 +26,13 @@ _MOST = 2**31 - 1  # rows or columns
 class Triplets(NamedTuple):
     """Stored cells with their places in the whole matrix."""
 
-    rows: Ints
-    columns: Ints
+    rows: NDArray[np.integer]
+    columns: NDArray[np.integer]
     values: Floats
+
+    def at(self, which: NDArray[Any]) -> Triplets:
+        """Some of them."""
+        return Triplets(self.rows[which], self.columns[which], self.values[which])
 
 
 @dataclass(frozen=True)
@@ -142,13 +145,14 @@ def clean(part: Any, offset: tuple[int, int], rules: Rules) -> Triplets:
         matrix = part
     check.nonnegative(matrix, "DIBPNMF.fit", offset)
     check.not_above(matrix, "DIBPNMF.fit", rules.largest, offset)
-    values = matrix.data if sp.issparse(matrix) else matrix
+    is_sparse = bool(sp.issparse(part))
+    values = matrix.data if is_sparse or isinstance(part, TripletFile) else matrix
     LIKELIHOODS[rules.likelihood]().refuse(values[~np.isnan(values)])
     if isinstance(part, TripletFile):
         return _kept(cells, rules.is_complete)
-    if sp.issparse(part) and not rules.is_complete and rules.zeros == "observed":
-        part = part.toarray()  # zeros observed beside missing cells: all of them are listed
-    if sp.issparse(part):
+    if is_sparse and not rules.is_complete and rules.zeros == "observed":
+        part, is_sparse = part.toarray(), False  # zeros beside missing cells: all are listed
+    if is_sparse:
         coo = part.tocoo()
         cells = Triplets(coo.row, coo.col, coo.data)
     else:
@@ -164,7 +168,7 @@ def clean(part: Any, offset: tuple[int, int], rules: Rules) -> Triplets:
 def _kept(cells: Triplets, is_complete: bool) -> Triplets:
     """Without zeros where these are observed anyway; without missing cells."""
     keep = cells.values != 0.0 if is_complete else ~np.isnan(cells.values)
-    return cells if keep.all() else Triplets(*(array[keep] for array in cells))
+    return cells if keep.all() else cells.at(keep)
 
 
 def count(cells: Triplets, t: int, start: int, size: int) -> NDArray[np.int64]:
@@ -182,8 +186,7 @@ def split(cells: Triplets, t: int, bounds: NDArray[np.int64]) -> list[Triplets]:
     block = np.searchsorted(bounds, cells[t], side="right") - 1
     order = np.argsort(block, kind="stable")
     ends = np.searchsorted(block[order], np.arange(bounds.size))
-    parts = [order[a:b] for a, b in pairwise(ends)]
-    return [Triplets(*(array[part] for array in cells)) for part in parts]
+    return [cells.at(order[a:b]) for a, b in pairwise(ends)]
 
 
 def assemble(

@@ -150,12 +150,16 @@ def translated(client: Client) -> Iterator[None]:
             "checkpoint= goes on from its last checkpoint."
         ) from error
     except (FutureCancelledError, CommClosedError, TimeoutError, OSError) as error:
-        address = client.scheduler.address if client.scheduler else "unknown"
+        reason = next(iter(str(error).splitlines()), "")
         raise ClusterError(
-            f"The Dask scheduler at {address} was lost ({type(error).__name__}: {error}). Start "
-            "it, or another, and fit again with a new client: with checkpoint= the run goes on "
-            "from its last checkpoint, to the bit."
+            f"The Dask scheduler at {_address(client)} was lost ({type(error).__name__}: "
+            f"{reason}). Start it, or another, and fit again with a new client: with checkpoint= "
+            "the run goes on from its last checkpoint, to the bit."
         ) from error
+
+
+def _address(client: Client) -> str:
+    return str(client.scheduler.address) if client.scheduler else "an unknown address"
 
 
 def _facts() -> Callable[[], dict[str, str]]:
@@ -189,9 +193,7 @@ def check_workers(client: Client) -> list[str]:
     try:
         client.wait_for_workers(1, timeout=dask.config.get("distributed.comm.timeouts.connect"))
     except TimeoutError as error:
-        raise ClusterError(
-            f"The Dask scheduler at {client.scheduler.address} has no worker. Start some."
-        ) from error
+        raise ClusterError(f"The Dask scheduler at {_address(client)} has no worker.") from error
     with translated(client):
         answers: dict[str, dict[str, str]] = client.run(facts)
     here = facts()
@@ -243,7 +245,10 @@ def _client(executor: Any, n_jobs: int) -> Iterator[Client]:
         return
     with (
         LocalCluster(
-            n_workers=n_jobs, threads_per_worker=1, host="127.0.0.1", dashboard_address=None
+            n_workers=n_jobs,
+            threads_per_worker=1,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
         ) as cluster,
         Client(cluster, set_as_default=False) as client,
     ):

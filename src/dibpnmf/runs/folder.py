@@ -4,6 +4,7 @@
     data.npz       the matrix in units of its mean; names.json: names of its rows and columns
     chain-N.draws, chain-N.state    see `dibpnmf.runs.chain_files`
     summary.json, report.html       written when sampling ends
+    point.npz      loadings of the point estimate, where the matrix was left where it lay
 
 ``run.json`` is written last of what a run starts with: a folder without it holds no run.
 """
@@ -20,22 +21,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dibpnmf._atomic import PART, replacing, sync_folder
 from dibpnmf.inference.executors import Executor
-from dibpnmf.observations import Cells, Observations
+from dibpnmf.observations import Absent, Cells, Observations
 from dibpnmf.runs import data
 from dibpnmf.runs.chain_files import ChainFiles
 from dibpnmf.runs.errors import RunFolderError, saving
 
 FORMAT = 1
 _ATTEMPTS = 10  # to lock a folder, with pauses
-HEADER, DATA, NAMES, SUMMARY, REPORT = (
-    "run.json", "data.npz", "names.json", "summary.json", "report.html",
+HEADER, DATA, NAMES, SUMMARY, REPORT, POINT = (
+    "run.json", "data.npz", "names.json", "summary.json", "report.html", "point.npz",
 )  # fmt: skip
 
+Floats = NDArray[np.float64]
 Names = tuple[list[str] | None, list[str] | None]
 
 
@@ -164,9 +168,26 @@ class RunFolder:
             return data.read(self.path / DATA)
         shape = (facts["rows"], facts["columns"])
         cells = Cells(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
-        return Observations(
-            shape, (cells, cells), facts["complete"], facts["mean"], facts["observed"]
-        )
+        return Absent(shape, (cells, cells), facts["complete"], facts["mean"], facts["observed"])
+
+    def write_point(self, draw: tuple[int, int], A: Floats, X: Floats) -> None:
+        """Keep the loadings of the point estimate: without the matrix they cannot be had again.
+
+        ``draw`` names the chain and draw that they belong to.
+        """
+        with saving(self.path / POINT), replacing(self.path / POINT) as file:
+            np.savez_compressed(file, draw=draw, A=A, X=X)
+
+    def point(self, draw: tuple[int, int]) -> tuple[Floats, Floats] | None:
+        """Loadings of the point estimate made from this draw, if there are any."""
+        try:
+            with np.load(self.path / POINT, allow_pickle=False) as stored:
+                same = tuple(stored["draw"].tolist()) == draw
+                return (stored["A"], stored["X"]) if same else None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise RunFolderError(f"{self.path / POINT} is damaged: {error}.") from error
 
     def names(self) -> Names:
         """Names of rows and columns, where the data had them."""

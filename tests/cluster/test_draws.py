@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import pickle
+import shutil
 from contextlib import contextmanager
 
 import numpy as np
@@ -19,17 +20,20 @@ import dask.array as da
 from distributed import Client, LocalCluster
 
 from dibpnmf import DIBPNMF
+from dibpnmf._progress import Progress
 from dibpnmf.cluster.blocks import Call, OtherVersionError, Parcel, cut_cells, run_block
 from dibpnmf.cluster.executor import ClusterError, Dask
 from dibpnmf.cluster.packing import Broadcast, pack, unpack
 from dibpnmf.cluster.placed import even_bounds
 from dibpnmf.cluster.reading import place_elsewhere
 from dibpnmf.datasets import make_planted
+from dibpnmf.diagnostics import InterruptedWarning
 from dibpnmf.inference import starts
 from dibpnmf.inference.executors import Serial
 from dibpnmf.likelihoods.base import Moments
 from dibpnmf.observations import Observations
 from dibpnmf.runs.data import checksum
+from dibpnmf.runs.errors import RunFolderError
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -39,11 +43,15 @@ SHORT = {"n_warmup": 2, "n_draws": 2, "n_chains": 1, "random_state": 0, "init": 
 
 
 @contextmanager
-def in_process(n_workers: int):
+def in_process(n_workers: int, **options):
     """Workers that are threads of this process: they start at once and share its kernels."""
     with (
         LocalCluster(
-            n_workers=n_workers, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=n_workers,
+            threads_per_worker=1,
+            processes=False,
+            dashboard_address=None,
+            **options,
         ) as cluster,
         Client(cluster) as client,
     ):
@@ -135,6 +143,18 @@ def test_same_bits_in_any_blocks(client, n_blocks):
     placed = cluster.place(observations)
     assert len(placed.side(0).blocks) == n_blocks
     assert checksum(placed, cluster) == checksum(observations, Serial())
+
+
+def test_same_draws_when_workers_spill_to_disk(tmp_path):
+    # Only what workers hold decides: the memory of this process is not theirs.
+    tight = {"target": 0.002, "spill": False, "pause": False, "terminate": False}
+    config = {f"distributed.worker.memory.{name}": value for name, value in tight.items()}
+    options = {"memory_limit": "1 MB", "local_directory": str(tmp_path)}
+    with dask.config.set(config), in_process(2, **options) as client:
+        model = DIBPNMF(**SHORT, executor=client).fit(da.from_array(Y, chunks=(9, 8)))
+        spilled = client.run(lambda dask_worker: dask_worker.data.spilled_total.disk)
+    assert_same(model, DIBPNMF(**SHORT).fit(Y))
+    assert min(spilled.values()) > 0
 
 
 def test_threads_and_serial_are_executors():
@@ -253,6 +273,114 @@ def test_bad_data_elsewhere_are_refused(client, tmp_path, given, words):
 def test_data_elsewhere_are_not_gathered_silently():
     with pytest.raises(TypeError, match="would gather Y, a Array"):
         DIBPNMF(**SHORT).fit(da.from_array(Y))
+
+
+# ---------------------------------------------------------------------- checkpoints
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("keep_draws", [True, False])
+def test_a_run_is_resumed_anywhere(client, tmp_path, monkeypatch, keep_draws):
+    """Begun on a cluster over a matrix elsewhere, gone on with there, ended in threads."""
+    elsewhere = da.from_array(Y, chunks=(9, 8))
+    model = DIBPNMF(**{**SHORT, "n_chains": 2}, keep_draws=keep_draws, checkpoint_every=0.0)
+    expected = clone(model).fit(Y)
+    model.set_params(checkpoint=tmp_path / "run")
+    report = Progress.report
+    for last in (1, 3):
+
+        def stopping(self, chain, sweep, K, log_likelihood, last=last):
+            report(self, chain, sweep, K, log_likelihood)
+            if sweep == last:
+                raise StopError
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Progress, "report", stopping)
+            with pytest.raises(StopError):
+                clone(model).set_params(executor=client).fit(elsewhere)
+    assert not (tmp_path / "run" / "data.npz").exists()
+    shutil.copytree(tmp_path / "run", tmp_path / "copy")
+    ended = clone(model).set_params(executor=client).fit(elsewhere)
+    assert_same(ended, expected)
+    assert_same(clone(model).set_params(checkpoint=tmp_path / "copy").fit(Y), expected)
+    assert_same(DIBPNMF.load(tmp_path / "run"), expected)
+
+
+def test_a_run_over_data_elsewhere_that_has_not_ended_is_read_with_a_warning(client, tmp_path):
+    run = tmp_path / "run"
+    model = DIBPNMF(**SHORT, executor=client, checkpoint=run).fit(da.from_array(Y))
+    (run / "point.npz").unlink()
+    with pytest.warns(InterruptedWarning, match="left where it lay"):
+        loaded = DIBPNMF.load(run)
+    np.testing.assert_array_equal(loaded.components_ > 0, model.components_ > 0)
+
+
+def test_other_data_are_refused(client, tmp_path):
+    model = DIBPNMF(**SHORT, executor=client, checkpoint=tmp_path / "run")
+    model.fit(da.from_array(Y))
+    other = Y.copy()
+    other[[0, 1]] = other[[1, 0]]
+    with pytest.raises(RunFolderError, match="data are not those"):
+        model.fit(da.from_array(other))
+
+
+# ---------------------------------------------------------------------- lazily
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return DIBPNMF(**SHORT).fit(Y)
+
+
+@pytest.mark.parametrize("method", ["transform", "predict"])
+@pytest.mark.parametrize("chunks", [(7, 10), (30, 24), (1, 24)])
+def test_new_rows_lazily(fitted, method, chunks):
+    new = with_missing(Y[::-1])
+    new[4:9] = Y[4:9]  # rows without a missing cell among others
+    lazy = getattr(fitted, method)(da.from_array(new, chunks=chunks))
+    assert isinstance(lazy, da.Array)
+    assert lazy.shape == (30, fitted.n_components_ if method == "transform" else 24)
+    found = lazy.compute(scheduler="synchronous")
+    # Products are rounded as the shape of their factors has it.
+    tolerance = 0.0 if method == "transform" else 1e-14
+    np.testing.assert_allclose(found, getattr(fitted, method)(new), rtol=tolerance)
+
+
+def test_nothing_is_computed_before_it_is_asked_for(fitted):
+    never = da.map_blocks(lambda: 1 / 0, chunks=((5, 5), (24,)), dtype=float)
+    lazy = fitted.transform(never)
+    with pytest.raises(ZeroDivisionError):
+        lazy.compute(scheduler="synchronous")
+
+
+def test_sparse_rows_lazily(fitted):
+    lazy = da.from_array(COUNTS, chunks=(11, 24)).map_blocks(sp.csr_array, dtype=float)
+    expected = fitted.transform(SPARSE)
+    np.testing.assert_array_equal(fitted.transform(lazy).compute(), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"point": "median"}, {"interval": 0.9},
+                                     {"levels": [0, 1, 2], "interval": 0.5}])  # fmt: skip
+def test_cells_lazily(fitted, options):
+    rows, columns = np.arange(30) % 7, np.arange(30) % 5
+    expected = fitted.predict(rows, columns, **options)
+    lazy = fitted.predict(da.from_array(rows, chunks=8), columns, **options)
+    for ours, theirs in zip(np.atleast_2d(dask.compute(*lazy) if "interval" in options
+                                          else lazy.compute()),
+                            np.atleast_2d(expected), strict=True):  # fmt: skip
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_wrong_rows_are_refused_before_anything_is_computed(fitted):
+    with pytest.raises(ValueError, match="24 columns of the fitted one"):
+        fitted.transform(da.ones((5, 3)))
+    with pytest.raises(TypeError, match="integers"):
+        fitted.predict(da.ones(3), da.ones(3))
+    with pytest.raises(TypeError, match="would gather Y"):
+        fitted.score(da.from_array(Y))
 
 
 # ---------------------------------------------------------------------- as a parameter
