@@ -120,7 +120,8 @@ def lies_elsewhere(Y: Any) -> bool:
 
 def not_elsewhere(Y: Any, method: str) -> None:
     """Refuse a matrix that lies elsewhere where it would have to be gathered."""
-    if lies_elsewhere(Y):
+    is_text = isinstance(Y, (str, os.PathLike)) and not os.path.isdir(Y)
+    if lies_elsewhere(Y) and not is_text:
         raise TypeError(
             f"{method} would gather Y, a {type(Y).__name__}, in this process. Give "
             "executor='dask' or a client for a fit where it lies, or the matrix itself."

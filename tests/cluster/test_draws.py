@@ -21,6 +21,7 @@ from distributed import Client, LocalCluster
 
 from dibpnmf import DIBPNMF
 from dibpnmf._progress import Progress
+from dibpnmf.cluster import executor
 from dibpnmf.cluster.blocks import Call, OtherVersionError, Parcel, cut_cells, run_block
 from dibpnmf.cluster.executor import ClusterError, Dask
 from dibpnmf.cluster.packing import Broadcast, pack, unpack
@@ -270,9 +271,30 @@ def test_bad_data_elsewhere_are_refused(client, tmp_path, given, words):
         model.fit(given(tmp_path))
 
 
-def test_data_elsewhere_are_not_gathered_silently():
-    with pytest.raises(TypeError, match="would gather Y, a Array"):
-        DIBPNMF(**SHORT).fit(da.from_array(Y))
+def test_data_elsewhere_are_not_gathered_silently(tmp_path):
+    for elsewhere in (da.from_array(Y), stacked(Y, [10, 20]), tmp_path):
+        with pytest.raises(TypeError, match="would gather Y"):
+            DIBPNMF(**SHORT).fit(elsewhere)
+    with pytest.raises(TypeError, match="Y must be a matrix"):
+        DIBPNMF(**SHORT).fit("no folder")
+
+
+def test_without_a_client_there_is_a_cluster_here_for_as_long_as_the_fit(monkeypatch):
+    started = []
+
+    def in_this_process(**options):
+        assert options.pop("host") == "127.0.0.1"
+        started.append(LocalCluster(**options, processes=False))
+        return started[-1]
+
+    def current():
+        raise ValueError("No clients found")
+
+    monkeypatch.setattr(executor, "LocalCluster", in_this_process)
+    monkeypatch.setattr(Client, "current", current)
+    assert_same(DIBPNMF(**SHORT, executor="dask", n_jobs=2).fit(Y), DIBPNMF(**SHORT).fit(Y))
+    assert len(started) == 1
+    assert started[0].status.name == "closed"
 
 
 # ---------------------------------------------------------------------- checkpoints
