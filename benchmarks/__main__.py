@@ -13,6 +13,7 @@ from pathlib import Path
 from benchmarks import (
     convergence,
     cora,
+    dask_cluster,
     growth,
     memory,
     mixing,
@@ -26,6 +27,7 @@ _SUITES = {
     "row_kernel": row_kernel.run, "cora": cora.run, "movielens": movielens.run,
     "startup": startup.run, "growth": growth.run, "memory": memory.run,
     "convergence": convergence.run, "mixing": mixing.run,
+    "dask_cluster": dask_cluster.run,
 }  # fmt: skip
 _NEED_DATA = ("cora", "movielens")
 

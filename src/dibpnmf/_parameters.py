@@ -45,6 +45,7 @@ def check_parameters(model: DIBPNMF) -> None:
     check.real_number("checkpoint_every", model.checkpoint_every, -1e-300, 1e12, taken)
     check.seed("random_state", model.random_state)
     check.threads("n_jobs", model.n_jobs)
+    check.executor("executor", model.executor)
     for start in starts_of(model.init):
         check.one_of("init (or each of a list)", start, STARTS)
     check.mapping_or_none("prior_params", model.prior_params)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
@@ -60,6 +61,18 @@ def threads(name: str, value: object) -> None:
         raise ValueError(f"{name} must be None or an integer other than 0; got {value!r}.")
 
 
+def executor(name: str, value: object) -> None:
+    """Refuse what is neither the name of an executor nor a Dask client."""
+    # Whoever has a client has imported distributed; others need not.
+    distributed = sys.modules.get("distributed")
+    if distributed is not None and isinstance(value, distributed.Client):
+        return
+    if not isinstance(value, str) or value not in ("threads", "serial", "dask"):
+        raise ValueError(
+            f"{name} must be 'threads', 'serial', 'dask' or a distributed.Client; got {value!r}."
+        )
+
+
 def seed(name: str, value: Any) -> None:
     """Refuse what does not seed a random state."""
     try:
@@ -84,6 +97,35 @@ def path_or_none(name: str, value: object) -> None:
         raise TypeError(f"{name} must be None or the path of a folder; got {value!r}.")
     if not os.fspath(value) or "\0" in str(value):
         raise ValueError(f"{name} must be None or the path of a folder; got {value!r}.")
+
+
+def is_dask_array(Y: Any) -> bool:
+    """Whether this is a dask array. Whoever has one has imported dask; others need not."""
+    array = sys.modules.get("dask.array")
+    return array is not None and isinstance(Y, array.Array)
+
+
+def lies_elsewhere(Y: Any) -> bool:
+    """Whether this is a dask array, a list of delayed blocks, or the path of a folder."""
+    if isinstance(Y, (str, os.PathLike)) or is_dask_array(Y):
+        return True
+    delayed = sys.modules.get("dask.delayed")
+    return (
+        delayed is not None
+        and isinstance(Y, (list, tuple))
+        and len(Y) > 0
+        and all(isinstance(block, delayed.Delayed) for block in Y)
+    )
+
+
+def not_elsewhere(Y: Any, method: str) -> None:
+    """Refuse a matrix that lies elsewhere where it would have to be gathered."""
+    is_text = isinstance(Y, (str, os.PathLike)) and not os.path.isdir(Y)
+    if lies_elsewhere(Y) and not is_text:
+        raise TypeError(
+            f"{method} would gather Y, a {type(Y).__name__}, in this process. Give "
+            "executor='dask' or a client for a fit where it lies, or the matrix itself."
+        )
 
 
 def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_array:
@@ -144,28 +186,32 @@ def _describe(Y: Any) -> str:
     return words
 
 
-def nonnegative(Y: Any, method: str) -> None:
-    """Refuse a matrix with a negative entry, naming the first one."""
+def nonnegative(Y: Any, method: str, corner: tuple[int, int] = (0, 0)) -> None:
+    """Refuse a matrix with a negative entry, naming the first one.
+
+    ``corner`` is where its first cell lies in the whole matrix.
+    """
     data = Y.data if _is_sparse(Y) else Y
     if np.any(data < 0.0):
         raise ValueError(
-            f"Negative values in data passed to {method}: {_first(Y, np.less, 0.0)}. Entries "
+            f"Negative values in data passed to {method}: {_first(Y, np.less, 0.0, corner)}. "
+            "Entries "
             "of Y must be zero or positive; shift or clip the data, or use NaN for missing cells."
         )
 
 
-def not_above(Y: Any, method: str, largest: float) -> None:
+def not_above(Y: Any, method: str, largest: float, corner: tuple[int, int] = (0, 0)) -> None:
     """Refuse a matrix with an infinite or too large entry, naming the first one."""
     data = Y.data if _is_sparse(Y) else Y
     if np.any(data > largest):
         raise ValueError(
             f"Infinite or too large values in data passed to {method}: "
-            f"{_first(Y, np.greater, largest)}. Entries of Y must be finite and at most "
+            f"{_first(Y, np.greater, largest, corner)}. Entries of Y must be finite and at most "
             f"{largest:.0e}; rescale or clip the data, or use NaN for missing cells."
         )
 
 
-def _first(Y: Any, is_bad: Any, bound: float) -> str:
+def _first(Y: Any, is_bad: Any, bound: float, corner: tuple[int, int]) -> str:
     """Say where the first bad entry is, and its value."""
     if _is_sparse(Y):
         coo = Y.tocoo()
@@ -174,7 +220,14 @@ def _first(Y: Any, is_bad: Any, bound: float) -> str:
     else:
         row, column = np.argwhere(is_bad(Y, bound))[0]
         value = Y[row, column]
-    return f"Y[{row}, {column}] is {value}"
+    return f"Y[{row + corner[0]}, {column + corner[1]}] is {value}"
+
+
+def new_columns(model: Any, n_columns: int) -> None:
+    """Set what scikit-learn's own check of a matrix sets, for one that it never sees."""
+    model.n_features_in_ = n_columns
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
 
 
 def names(name: str, given: Any, default: Any, size: int) -> list[str] | None:

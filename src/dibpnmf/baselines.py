@@ -301,7 +301,7 @@ class SparseNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
         if isinstance(cells, np.ndarray) and not np.isnan(cells).any():
             return _Complete(cells)
         observed = Observations.from_matrix(cells, self.zeros, scale=1.0)
-        indptr, indices, values = observed.side(0)
+        indptr, indices, values = observed.side(0)[:3]
         csr = sparse.csr_array((values, indices, indptr), shape=observed.shape)
         return _Complete(csr) if observed.is_complete else _Masked(csr)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -26,12 +28,13 @@ from dibpnmf.diagnostics import (
     doubts_about_truncation,
 )
 from dibpnmf.inference.embedding import embed
-from dibpnmf.inference.executors import executor_of
+from dibpnmf.inference.executors import Executor, executor_of
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.labels import relabel
 from dibpnmf.inference.point import mean_given_masks
 from dibpnmf.likelihoods import LIKELIHOODS
-from dibpnmf.observations import Observations
+from dibpnmf.likelihoods.base import Moments
+from dibpnmf.observations import Absent, Observations
 from dibpnmf.posterior import (
     ChainRecord,
     Chosen,
@@ -48,11 +51,21 @@ from dibpnmf.posterior import (
 from dibpnmf.priors import PRIORS
 from dibpnmf.runs.errors import RunFolderError
 from dibpnmf.runs.folder import HEADER, SUMMARY, Names, RunFolder
-from dibpnmf.sampling import Run, begun, likelihood_of, n_threads, new_records, sample
+from dibpnmf.sampling import (
+    Run,
+    begun,
+    cluster_of,
+    likelihood_of,
+    n_threads,
+    new_records,
+    sample,
+)
 from dibpnmf.summary import summarise
 
 if TYPE_CHECKING:
     import xarray
+
+    from dibpnmf.cluster.executor import Dask
 
 Floats = NDArray[np.float64]
 Cells = NDArray[np.int64]
@@ -65,6 +78,22 @@ def _stored(matrix: Floats | sp.csr_array) -> Floats:
     """Entries that a matrix holds, without the missing ones."""
     values = matrix.data if sp.issparse(matrix) else matrix
     return values[~np.isnan(values)]
+
+
+def with_and_without_missing(matrix: Floats | sp.csr_array) -> list[NDArray[np.int64]]:
+    """Rows that lack a cell by NaN, and the others: one or two sets of them."""
+    lacks = np.zeros(matrix.shape[0], np.bool_)
+    if isinstance(matrix, np.ndarray):
+        lacks[:] = np.isnan(matrix).any(axis=1)
+    else:
+        row_of = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        lacks[row_of[np.isnan(matrix.data)]] = True
+    return [rows for rows in (np.flatnonzero(lacks), np.flatnonzero(~lacks)) if rows.size]
+
+
+def _predicted_lines(model: DIBPNMF, options: dict[str, Any], rows: Cells, cols: Cells) -> Floats:
+    """Predict cells as an array with a line for each answer."""
+    return np.atleast_2d(model.predict(rows, cols, **options))
 
 
 class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -113,6 +142,11 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_jobs : int, optional
         Threads (None is 1, -1 is all cores): chains beside each other where there are enough
         of them, rows otherwise.
+    executor : {"threads", "serial", "dask"} or distributed.Client, default="threads"
+        Where rows are updated: in ``n_jobs`` threads, in one, or on the workers of a Dask cluster
+        (docs/scaling.md). "dask" is the current client or, where there is none, a cluster of
+        ``n_jobs`` processes on this machine that lives as long as the call. The draws are the
+        same to the bit.
     progress : bool or "auto", default="auto"
         Show progress; "auto" on a terminal only.
     prior_params : dict, optional
@@ -191,6 +225,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         init: str | list[str] = "auto",
         random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
+        executor: Any = "threads",
         progress: bool | str = "auto",
         prior_params: dict[str, float] | None = None,
         min_share: float = 0.01,
@@ -213,6 +248,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.init = init
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.executor = executor
         self.progress = progress
         self.prior_params = prior_params
         self.min_share = min_share
@@ -235,29 +271,48 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         Y : array-like, sparse matrix or DataFrame of shape (n_samples, n_features)
-            Nonnegative; NaN is a missing cell.
+            Nonnegative; NaN is a missing cell. With a Dask executor also a dask array with dense
+            or sparse chunks, a list of delayed blocks of rows, or the path of a folder of ``.npz``
+            or ``.parquet`` files with row, column (from 0) and value of stored cells: such a
+            matrix is never gathered here.
         y : ignored
         row_names, column_names : sequence of str, optional
             Names to show; by default those of a DataFrame.
         """
         check_parameters(self)
+        with cluster_of(self) as cluster:
+            observations, moments = self._observe(Y, cluster)
+            names = (
+                check.names(
+                    "row_names", row_names, getattr(Y, "index", None), observations.shape[0]
+                ),
+                check.names(
+                    "column_names", column_names, getattr(Y, "columns", None), observations.shape[1]
+                ),
+            )
+            seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
+            with begun(self, observations, seed, names, cluster) as run:
+                records, interrupted = sample(self, observations, run, cluster)
+                self._set_results(observations, run, records, names, cluster)
+                if run.folder is not None:
+                    run.folder.write_json(SUMMARY, summarise(self))
+        self._warn(interrupted, moments)
+        return self
+
+    def _observe(self, Y: Any, cluster: Dask | None) -> tuple[Observations, Moments]:
+        """Check a matrix and put it where its rows will be updated."""
+        if cluster is not None and check.lies_elsewhere(Y):
+            from dibpnmf.cluster.reading import place_elsewhere
+
+            placed, moments = place_elsewhere(cluster, Y, self.zeros, self.likelihood, _LARGEST)
+            check.some_observed(placed.n_observed)
+            check.new_columns(self, placed.shape[1])
+            return placed, moments
         matrix = self._read(Y, reset=True)
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
-        names = (
-            check.names("row_names", row_names, getattr(Y, "index", None), observations.shape[0]),
-            check.names(
-                "column_names", column_names, getattr(Y, "columns", None), observations.shape[1]
-            ),
-        )
-        seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
-        with begun(self, observations, seed, names) as run:
-            records, interrupted = sample(self, observations, run)
-            self._set_results(observations, run, records, names)
-            if run.folder is not None:
-                run.folder.write_json(SUMMARY, summarise(self))
-        self._warn(interrupted, _stored(matrix))
-        return self
+        moments = Moments.of([_stored(matrix)], observations.n_observed, observations.scale)
+        return (cluster.place(observations) if cluster else observations), moments
 
     @classmethod
     def load(cls, run: str | os.PathLike[str]) -> Self:
@@ -294,21 +349,27 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _read(self, Y: ArrayLike, reset: bool) -> Floats | sp.csr_array:
         """Check a matrix and make it float64, dense or CSR."""
+        check.not_elsewhere(Y, f"{type(self).__name__}.fit" if reset else "This")
         largest = _LARGEST if reset else _LARGEST * min(1.0, self._scale)
         matrix = check.matrix(self, Y, reset, largest)
         LIKELIHOODS[self.likelihood]().refuse(_stored(matrix))
         return matrix
 
     def _set_results(
-        self, observations: Observations, run: Run, records: list[ChainRecord], names: Names
+        self,
+        observations: Observations,
+        run: Run,
+        records: list[ChainRecord],
+        names: Names,
+        elsewhere: Executor | None = None,
     ) -> None:
         """Read everything off the records."""
-        seed, epsilon = run.seed, run.epsilon
+        epsilon = run.epsilon
         self.row_names_, self.column_names_ = names
         prior = records[0].prior
         self._likelihood = likelihood_of(self, observations)
         chosen = choose(records, self.n_components is not None)
-        chosen = self._average_loadings(chosen, observations, epsilon, seed)
+        chosen = self._average_loadings(chosen, observations, run, elsewhere)
         mean, inclusion = align(records, chosen)
         scale = observations.scale
         offset = observations.n_observed * self._likelihood.log_unit(scale)
@@ -330,17 +391,19 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._keep(observations, epsilon, chosen, records, scalars)
 
     def _average_loadings(
-        self, chosen: Chosen, observations: Observations, epsilon: float, seed: int
+        self,
+        chosen: Chosen,
+        observations: Observations,
+        run: Run,
+        elsewhere: Executor | None,
     ) -> Chosen:
         """Replace the chosen draw's loadings by their posterior mean given its masks."""
-        kernel = self._likelihood.at(chosen.noise).kernel(epsilon)
-        prior = PRIORS[self.prior].from_params(self.prior_params)
-        with executor_of(n_threads(self)) as executor:
-            # A chain number that no chain has: streams of its own.
-            problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
-            A, X = mean_given_masks(
-                problem, chosen.loadings, chosen.slabs, min(_AVERAGED, self.n_draws)
-            )
+        if isinstance(observations, Absent):
+            A, X = self._saved_point(chosen, run)
+        else:
+            A, X = self._mean_loadings(chosen, observations, run, elsewhere)
+            if run.folder is not None and observations.here() is None:
+                run.folder.write_point((chosen.chain, chosen.draw), A, X)
         share = shares(np.stack([A.sum(axis=0), X.sum(axis=0)])) * chosen.shares.sum()
         order = np.argsort(-share, kind="stable")
         for side in (A, X):
@@ -349,6 +412,34 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             chosen, loadings=(A, X), shares=share[order], log_odds=chosen.log_odds[:, order],
             slabs=np.ascontiguousarray(chosen.slabs[:, order]),
         )  # fmt: skip
+
+    def _mean_loadings(
+        self,
+        chosen: Chosen,
+        observations: Observations,
+        run: Run,
+        elsewhere: Executor | None,
+    ) -> tuple[Floats, Floats]:
+        kernel = self._likelihood.at(chosen.noise).kernel(run.epsilon)
+        prior = PRIORS[self.prior].from_params(self.prior_params)
+        with executor_of(n_threads(self), elsewhere) as executor:
+            # A chain number that no chain has: streams of its own.
+            problem = Problem(observations, prior, kernel, run.seed, self.n_chains, executor)
+            return mean_given_masks(
+                problem, chosen.loadings, chosen.slabs, min(_AVERAGED, self.n_draws)
+            )
+
+    def _saved_point(self, chosen: Chosen, run: Run) -> tuple[Floats, Floats]:
+        """Loadings that a run over a matrix elsewhere has kept; else the draw's own."""
+        assert run.folder is not None
+        point = run.folder.point((chosen.chain, chosen.draw))
+        if point is None:
+            text = (
+                "The run's matrix was left where it lay: components_ and embedding_ have the "
+                "loadings of a single draw until the run has ended."
+            )
+            warnings.warn(text, InterruptedWarning, stacklevel=5)
+        return point or chosen.loadings
 
     def _keep(
         self,
@@ -363,8 +454,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._chosen, self._records, self._scalars = chosen, records, scalars
         self._shape = observations.shape
         self._touched = float(np.mean([t for record in records for t in record.truncated]))
-        cells = observations.side(0)
-        self._observed = None if observations.is_complete else (cells.indptr, cells.indices)
+        self._observed = observations.observed_index()
         self._facts = {
             "n_rows": observations.shape[0],
             "n_columns": observations.shape[1],
@@ -374,13 +464,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "epsilon": self.epsilon_,
         }
 
-    def _warn(self, interrupted: bool, values: Floats) -> None:
+    def _warn(self, interrupted: bool, moments: Moments) -> None:
         """Tell what the user should know before trusting the result."""
         if interrupted:
             self._warn_short()
-        n_observed = int(self._facts["n_observed"])
         doubts: list[tuple[type[Warning], str]] = [
-            (LikelihoodWarning, text) for text in self._likelihood.doubts(values, n_observed)
+            (LikelihoodWarning, text) for text in self._likelihood.doubts(moments)
         ]
         doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws)
         if self.n_components is None:
@@ -400,18 +489,36 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Each row's loadings are drawn repeatedly given `components_`; entries that are on in at
         least half of the draws get their mean, others 0. A row's result depends on its own
-        cells only.
+        cells only. A dask array gives a dask array, lazily.
         """
         return self._transform(Y)
 
     def _transform(self, Y: ArrayLike) -> Floats:
         """Embed new rows as an array, whatever `set_output` asks of `transform`."""
         check_is_fitted(self)
-        observations = Observations.from_matrix(
-            self._read(Y, reset=False), self.zeros, scale=self._scale
-        )
-        draws = self._embed(observations)
-        return np.where((draws > 0.0).mean(axis=0) >= 0.5, draws.mean(axis=0), 0.0)
+        if check.is_dask_array(Y):
+            return self._lazily(DIBPNMF._transform, Y, self.n_components_)
+        matrix = self._read(Y, reset=False)
+        embedding = np.empty((matrix.shape[0], self.n_components_))
+        # Apart, so that a row is embedded the same way whatever others lack.
+        for rows in with_and_without_missing(matrix):
+            observations = Observations.from_matrix(matrix[rows], self.zeros, scale=self._scale)
+            draws = self._embed(observations)
+            on = (draws > 0.0).mean(axis=0) >= 0.5
+            embedding[rows] = np.where(on, draws.mean(axis=0), 0.0)
+        return embedding
+
+    def _lazily(self, method: Callable[[DIBPNMF, Any], Floats], Y: Any, n_out: int) -> Any:
+        """Apply a method to the rows of a dask array, without sending the draws along."""
+        from dibpnmf.cluster.lazy import map_rows
+
+        light = copy.copy(self)
+        X = self._chosen.loadings[1]
+        light._chosen = replace(self._chosen, loadings=(np.empty((0, X.shape[1])), X))
+        light._records, light._scalars, light._observed = [], {}, None
+        del light.embedding_
+        light.n_jobs, light.executor = 1, "serial"
+        return map_rows(partial(method, light), Y, self.n_features_in_, n_out)
 
     def _embed(self, observations: Observations) -> Floats:
         likelihood = self._likelihood.at(self._chosen.noise).kernel(self._relative_epsilon)
@@ -450,7 +557,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ----------
         rows, cols : int or array of int
             Cells, pairwise; a single index is repeated. Without ``cols``, ``rows`` is a dense
-            matrix of new rows, and the mean of every one of their cells is returned.
+            matrix of new rows, and the mean of every one of their cells is returned. Dask arrays
+            give dask arrays, lazily.
         interval : float in (0, 1), optional
             Also return an equal-tailed interval of the posterior predictive of y with this
             probability. It never reaches below zero. Where y has few values, as small counts
@@ -469,6 +577,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self)
         check.one_of("point", point, ("mean", "median"))
+        if cols is not None and (check.is_dask_array(rows) or check.is_dask_array(cols)):
+            return self._predict_lazily(rows, cols, interval, point, levels)
         if interval is not None:
             check.real_number("interval", interval, 0.0, 1.0, "None or a number in (0, 1)")
         known = None if levels is None else check.levels("levels", levels)
@@ -488,6 +598,18 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         else:
             predicted = self._predict_levels(i, j, point, wanted, known)
         return predicted[0] if interval is None else (predicted[0], predicted[1], predicted[2])
+
+    def _predict_lazily(
+        self, rows: Any, cols: Any, interval: Any, point: str, levels: ArrayLike | None
+    ) -> Any:
+        """Predict cells that are named by dask arrays."""
+        from dibpnmf.cluster.lazy import map_cells
+
+        self._draws()  # or an error now
+        n_out = 1 if interval is None else 3
+        options = {"interval": interval, "point": point, "levels": levels}
+        lines = map_cells(partial(_predicted_lines, self, options), rows, cols, n_out)
+        return lines[0] if interval is None else (lines[0], lines[1], lines[2])
 
     def _predict_plain(
         self, rows: Cells, columns: Cells, point: str, probabilities: list[float]
@@ -528,6 +650,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 "predict without cols takes a dense matrix of new rows, not a sparse one: its "
                 "result has every cell. Name cells of the fitted matrix with rows and cols."
             )
+        if check.is_dask_array(Y):
+            return self._lazily(DIBPNMF._predict_new, Y, self.n_features_in_)
         return self._transform(Y) @ self.components_ + self.epsilon_
 
     def score(self, Y: ArrayLike, y: object = None) -> float:
@@ -620,6 +744,16 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     @property
     def _n_features_out(self) -> int:
         return self.n_components_
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A Dask client stays behind: it is a connection of this process."""
+        state: dict[str, Any] = super().__getstate__()
+        return state if isinstance(self.executor, str) else {**state, "executor": "dask"}
+
+    def __sklearn_clone__(self) -> Self:
+        """Clone as any estimator, sharing a Dask client: it cannot be copied."""
+        twin: Self = BaseEstimator.__sklearn_clone__(copy.copy(self))
+        return twin.set_params(executor=self.executor)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "_records")

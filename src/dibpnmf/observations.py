@@ -13,11 +13,15 @@ Floats = NDArray[np.float64]
 
 
 class Cells(NamedTuple):
-    """Stored cells of one side in compressed form: row i has indices[indptr[i]:indptr[i+1]]."""
+    """Stored cells of one side in compressed form: row i has indices[indptr[i]:indptr[i+1]].
+
+    Of a block of rows, ``first`` is the number that its first row has among all.
+    """
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int32]
     values: Floats
+    first: int = 0
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,7 @@ class Observations:
             csr, is_complete = _from_dense(np.asarray(Y, dtype=np.float64))
         n_observed = int(np.prod(Y.shape)) if is_complete else int(csr.nnz)
         if scale is None:
-            scale = _mean(csr.data, n_observed)
+            scale = mean_of(row_sums(csr.indptr, csr.data), n_observed)
         csr.data /= scale
         csc = csr.T.tocsr()
         return cls(Y.shape, (_cells(csr), _cells(csc)), is_complete, scale, n_observed)
@@ -67,14 +71,47 @@ class Observations:
         rows, columns = (side._replace(values=side.values * self.scale) for side in self.by_side)
         return replace(self, by_side=(rows, columns), scale=1.0)
 
+    @property
+    def n_stored(self) -> int:
+        """Cells that are stored: all observed ones, or those that are not zero."""
+        return self.by_side[0].values.size
+
+    def here(self) -> Observations | None:
+        """The matrix itself, if this process has it."""
+        return self
+
+    def observed_index(self) -> tuple[NDArray[np.int64], NDArray[np.int32]] | None:
+        """Where the observed cells are, as (indptr, indices) by row; None if all are observed."""
+        return None if self.is_complete else self.by_side[0][:2]
+
     def side(self, t: int) -> Cells:
         """Cells by row (t = 0) or by column (t = 1)."""
         return self.by_side[t]
 
 
-def _mean(values: Floats, n: int) -> float:
-    """Mean over observed cells, 1 where it would be zero."""
-    mean = float(values.sum() / n) if n else 0.0
+class Absent(Observations):
+    """All that is known of a matrix whose cells were left where they lay."""
+
+    def here(self) -> Observations | None:
+        """Nothing."""
+        return None
+
+    def observed_index(self) -> None:
+        """Nothing."""
+
+
+def row_sums(indptr: NDArray[np.integer], values: Floats) -> Floats:
+    """Sum of each row's cells: the same to the bit whatever block of rows it is in."""
+    sums = np.zeros(indptr.size - 1)
+    filled = np.diff(indptr) > 0
+    if filled.any():
+        sums[filled] = np.add.reduceat(values, indptr[:-1][filled])
+    return sums
+
+
+def mean_of(sums: Floats, n: int) -> float:
+    """Mean over n observed cells from the sums of the rows, 1 where it would be zero."""
+    mean = float(sums.sum() / n) if n else 0.0
     return mean if mean > 0.0 else 1.0
 
 

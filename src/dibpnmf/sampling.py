@@ -16,7 +16,7 @@ from dibpnmf._parameters import starts_of
 from dibpnmf._progress import Progress, should_show
 from dibpnmf.inference import starts
 from dibpnmf.inference.chain import Schedule, run_chain
-from dibpnmf.inference.executors import Executor
+from dibpnmf.inference.executors import Executor, executor_of
 from dibpnmf.inference.gibbs import Problem
 from dibpnmf.inference.run import run_chains
 from dibpnmf.likelihoods import LIKELIHOODS, Likelihood
@@ -31,15 +31,19 @@ from dibpnmf.runs.folder import Names, RunFolder, claimed, versions
 from dibpnmf.runs.records import state_from_arrays
 
 if TYPE_CHECKING:
+    from dibpnmf.cluster.executor import Dask
     from dibpnmf.estimator import DIBPNMF
 
 HEADROOM = 10  # empty columns beyond those of the start
 
 
-def background(model: DIBPNMF, observations: Observations, seed: int) -> float:
+def background(
+    model: DIBPNMF, observations: Observations, seed: int, elsewhere: Executor | None
+) -> float:
     """Background rate ε, relative to the mean: given, or estimated from a quick start."""
     if isinstance(model.epsilon, str):
-        return starts.background_rate(observations, seed)
+        with executor_of(n_threads(model), elsewhere) as executor:
+            return starts.background_rate(observations, seed, executor)
     return float(model.epsilon)
 
 
@@ -60,11 +64,30 @@ def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
 
 def n_threads(model: DIBPNMF) -> int:
     """Threads that ``n_jobs`` asks for, at most a few a core: more are in each other's way."""
+    if isinstance(model.executor, str) and model.executor == "serial":
+        return 1
     return min(int(effective_n_jobs(model.n_jobs)), 4 * (os.cpu_count() or 1))
 
 
+@contextmanager
+def cluster_of(model: DIBPNMF) -> Iterator[Dask | None]:
+    """Open the Dask executor that a model asks for; None if its rows run in threads here."""
+    if isinstance(model.executor, str) and model.executor != "dask":
+        yield None
+        return
+    try:
+        from dibpnmf.cluster.executor import opened
+    except ImportError as error:
+        raise ImportError(
+            f"executor={model.executor!r} needs Dask, which is not installed ({error}). Install "
+            "it with `pip install 'dibpnmf[dask]'`, or use executor='threads'."
+        ) from error
+    with opened(model.executor, n_threads(model)) as cluster:
+        yield cluster
+
+
 # Parameters that draws do not depend on: a run may go on with others.
-_FREE = ("n_jobs", "progress", "checkpoint", "checkpoint_every", "random_state")
+_FREE = ("n_jobs", "executor", "progress", "checkpoint", "checkpoint_every", "random_state")
 
 
 @dataclass(frozen=True)
@@ -82,22 +105,29 @@ def identity(model: DIBPNMF) -> dict[str, Any]:
 
 
 @contextmanager
-def begun(model: DIBPNMF, observations: Observations, seed: int, names: Names) -> Iterator[Run]:
+def begun(
+    model: DIBPNMF,
+    observations: Observations,
+    seed: int,
+    names: Names,
+    elsewhere: Executor | None = None,
+) -> Iterator[Run]:
     """Begin a run, or go on with the one that the folder ``checkpoint`` holds."""
     if model.checkpoint is None:
-        yield Run(seed, background(model, observations, seed))
+        yield Run(seed, background(model, observations, seed, elsewhere))
         return
     with claimed(model.checkpoint) as folder:
         header = folder.header()
         if header is None:
-            epsilon = background(model, observations, seed)
+            epsilon = background(model, observations, seed, elsewhere)
             given = model.random_state
             known = int(given) if isinstance(given, Integral) else None
-            folder.begin(identity(model), seed, known, epsilon, observations, names)
+            folder.begin(identity(model), seed, known, epsilon, observations, names, elsewhere)
             yield Run(seed, epsilon, folder)
         else:
             asked = None if model.random_state is None else seed
-            header.refuse_changes(folder.path, identity(model), asked, checksum(observations))
+            found = checksum(observations, elsewhere)
+            header.refuse_changes(folder.path, identity(model), asked, found)
             _warn_of_versions(folder, header.versions)
             yield Run(header.seed, header.epsilon, folder)
 
@@ -123,7 +153,9 @@ def new_records(model: DIBPNMF) -> list[ChainRecord]:
     ]
 
 
-def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[ChainRecord], bool]:
+def sample(
+    model: DIBPNMF, observations: Observations, run: Run, elsewhere: Executor | None = None
+) -> tuple[list[ChainRecord], bool]:
     """Run all chains; return their records and whether they were interrupted."""
     prior = PRIORS[model.prior].from_params(model.prior_params)
     likelihood = likelihood_of(model, observations)
@@ -161,7 +193,9 @@ def sample(model: DIBPNMF, observations: Observations, run: Run) -> tuple[list[C
             saver.save()
 
     with progress:
-        interrupted = run_chains(run_one, range(model.n_chains), n_threads(model), progress)
+        interrupted = run_chains(
+            run_one, range(model.n_chains), n_threads(model), progress, elsewhere
+        )
     if interrupted:
         records = long_enough(records)
         if not records:

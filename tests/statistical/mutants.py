@@ -239,7 +239,8 @@ MUTANTS = [
     Mutant(
         "two rows share a stream",
         "likelihoods/rows.py",
-        "        open_stream(s, seed, chain, sweep, purpose, i)\n        proposed, accepted",
+        "        open_stream(s, seed, chain, sweep, purpose, cells.first + i)\n"
+        "        proposed, accepted",
         "        open_stream(s, seed, chain, sweep, purpose, max(i, 1))\n"
         "        proposed, accepted",
         (geweke(BB), ROW_TWINS, EXACT),
@@ -247,8 +248,8 @@ MUTANTS = [
     Mutant(
         "missing cells counted as zeros",
         "inference/gibbs.py",
-        "observations.side(t), observations.is_complete, own, other, list_entries(other),",
-        "observations.side(t), True, own, other, list_entries(other),",
+        "observations.side(t), observations.is_complete, Rows(own), Whole(other),",
+        "observations.side(t), True, Rows(own), Whole(other),",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
     ),
     Mutant(

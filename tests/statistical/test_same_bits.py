@@ -48,12 +48,14 @@ def make_problem(case: Case, chain: int) -> tuple[Problem, State]:
     return problem, State((planted[0], planted[1]), draw.prior, draw.tau, noise=draw.noise)
 
 
-def run(case: Case, chain: int, executor) -> list[list[np.ndarray]]:
+def run(case: Case, chain: int, executor, sweeps: int = SWEEPS) -> list[list[np.ndarray]]:
     """Every state of a short chain, and its log likelihood."""
     problem, state = make_problem(case, chain)
-    problem = replace(problem, executor=executor)
+    data = problem.observations
+    placed = executor.place(data) if hasattr(executor, "place") else data
+    problem = replace(problem, executor=executor, observations=placed)
     history = []
-    for sweep in range(SWEEPS):
+    for sweep in range(sweeps):
         state, info = SCHEMES[case.scheme](problem, state, sweep)
         history.append([x.copy() for x in flat(state)] + [np.array(info.log_likelihood)])
     return history
@@ -82,6 +84,26 @@ def test_threads_and_block_sizes(case):
     for block_size in range(1, max(SHAPE) + 1):
         with closing(Threads(2, block_size)) as executor:
             assert_same(run(case, 0, executor), expected)
+
+
+@pytest.fixture(scope="module")
+def client():
+    distributed = pytest.importorskip("distributed", reason="needs the extra dibpnmf[dask]")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.mark.parametrize("case", FAST_CASES, ids=str)
+def test_workers_of_a_cluster(case, client):
+    from dibpnmf.cluster.executor import Dask
+
+    expected = run(case, 0, Serial(), sweeps=3)
+    assert_same(run(case, 0, Dask(client, n_blocks=3), sweeps=3), expected)
 
 
 @pytest.mark.parametrize("case", FAST_CASES, ids=str)

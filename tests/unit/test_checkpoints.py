@@ -151,7 +151,7 @@ def test_run_json_holds_what_is_needed_to_repeat_it(tmp_path):
     assert table["parameters"]["n_draws"] == 8
     assert table["seed"] == RunFolder(tmp_path / "run").header().seed
     assert set(table["versions"]) >= {"dibpnmf", "numpy", "numba", "scipy", "python"}
-    assert len(table["data"]["sha256"]) == 64
+    assert len(table["data"]["checksum"]) == 64
     summary = json.loads((tmp_path / "run" / "summary.json").read_text())
     assert summary["status"] == "done"
     assert summary["draws_per_chain"] == [8, 8]

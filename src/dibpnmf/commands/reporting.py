@@ -45,6 +45,6 @@ def make_report(model: DIBPNMF, run: Path, path: Path, image_shape: ImageShape) 
     from dibpnmf.runs.folder import RunFolder
 
     write_report(
-        model, path, data=RunFolder(run).observations(), row_names=model.row_names_,
+        model, path, data=RunFolder(run).observations().here(), row_names=model.row_names_,
         column_names=model.column_names_, image_shape=image_shape,
     )  # fmt: skip

@@ -1,11 +1,34 @@
-"""Where a block of rows runs: in this thread, or in a pool of threads."""
+"""Where a block of rows runs: in this thread, in a pool of threads, or elsewhere.
+
+Arguments of a kernel that belong to its rows, and loadings of the other side, are marked as such:
+here they are handed on as they are, on a cluster they travel.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from numpy.typing import NDArray
+
+from dibpnmf.likelihoods.rows import list_entries
+
+
+class Rows(NamedTuple):
+    """An argument with a line for each row, of which a kernel sees those of its block."""
+
+    array: NDArray[Any]
+    is_read: bool = True
+    is_written: bool = True
+
+
+class Whole(NamedTuple):
+    """Loadings of the other side, all of them for every block, followed by their lists."""
+
+    array: NDArray[Any]
+    with_lists: bool = True
 
 
 class Executor(Protocol):
@@ -14,10 +37,23 @@ class Executor(Protocol):
     def map_blocks(
         self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
     ) -> None:
-        """Call ``kernel(likelihood, start, stop, *arguments)`` on blocks that cover the rows."""
+        """Call ``kernel(likelihood, start, stop, *arguments)`` on blocks that cover the rows.
+
+        `Rows` are unwrapped, and a `Whole` becomes two arguments unless it has no lists.
+        """
 
     def close(self) -> None:
         """Let go of what the executor holds."""
+
+
+def _unwrapped(arguments: tuple[Any, ...]) -> Iterator[Any]:
+    for argument in arguments:
+        if isinstance(argument, (Rows, Whole)):
+            yield argument.array
+        else:
+            yield argument
+        if isinstance(argument, Whole) and argument.with_lists:
+            yield list_entries(argument.array)
 
 
 class Serial:
@@ -27,7 +63,7 @@ class Serial:
         self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
     ) -> None:
         """Run the kernel on all rows at once."""
-        kernel(likelihood, 0, n_rows, *arguments)
+        kernel(likelihood, 0, n_rows, *_unwrapped(arguments))
 
     def close(self) -> None:
         """Nothing is held."""
@@ -54,10 +90,10 @@ class Threads:
     ) -> None:
         """Run the kernel on blocks of rows and wait for all of them."""
         size = self.block_size or max(1, -(-n_rows // (8 * self.n_threads)))
-        starts = range(0, n_rows, size)
+        plain = list(_unwrapped(arguments))
         futures = [
-            self._pool.submit(kernel, likelihood, start, min(start + size, n_rows), *arguments)
-            for start in starts
+            self._pool.submit(kernel, likelihood, start, min(start + size, n_rows), *plain)
+            for start in range(0, n_rows, size)
         ]
         for future in futures:
             future.result()
@@ -68,8 +104,11 @@ class Threads:
 
 
 @contextmanager
-def executor_of(n_threads: int) -> Iterator[Executor]:
-    """An executor with this many threads, closed at the end."""
+def executor_of(n_threads: int, elsewhere: Executor | None = None) -> Iterator[Executor]:
+    """An executor with this many threads, closed at the end, or the one given."""
+    if elsewhere is not None:
+        yield elsewhere
+        return
     executor: Executor = Threads(n_threads) if n_threads > 1 else Serial()
     try:
         yield executor

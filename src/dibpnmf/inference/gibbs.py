@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf import random as streams
-from dibpnmf.inference.executors import Executor
+from dibpnmf.inference.executors import Executor, Rows, Whole
 from dibpnmf.inference.labels import (
     column_summary,
     draw_order,
@@ -17,7 +17,7 @@ from dibpnmf.inference.labels import (
 )
 from dibpnmf.inference.unseen import update_with_unseen
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
-from dibpnmf.likelihoods.rows import list_entries, update_rows
+from dibpnmf.likelihoods.rows import update_rows
 from dibpnmf.loadings.base import LoadingsPrior, Summary
 from dibpnmf.loadings.exponential import Shared
 from dibpnmf.observations import Observations
@@ -93,8 +93,9 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
     slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
-        observations.side(t), observations.is_complete, own, other, list_entries(other),
-        log_odds[t], slabs, np.uint64(problem.seed), problem.chain, sweep, SIDES[t], out,
+        observations.side(t), observations.is_complete, Rows(own), Whole(other),
+        log_odds[t], slabs, np.uint64(problem.seed), problem.chain, sweep, SIDES[t],
+        Rows(out, is_read=False),
     )  # fmt: skip
     return out
 

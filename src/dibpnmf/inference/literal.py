@@ -12,13 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from dibpnmf import random as streams
+from dibpnmf.inference.executors import Rows, Whole
 from dibpnmf.inference.gibbs import SIDES, Info, Problem, State, summarise, update_noise
 from dibpnmf.likelihoods.base import kernel_at
-from dibpnmf.likelihoods.rows import (
-    list_entries,
-    update_loadings_literal,
-    update_masks_literal,
-)
+from dibpnmf.likelihoods.rows import update_loadings_literal, update_masks_literal
 from dibpnmf.loadings.exponential import draw_rate
 
 # Masks and loadings of one side are drawn in separate passes and need separate streams.
@@ -68,8 +65,9 @@ def _update_masks(problem: Problem, state: State, t: int, log_odds, sweep: int) 
     observations = problem.observations
     problem.executor.map_blocks(
         update_masks_literal, kernel_at(problem.likelihood, state.noise), own.shape[0],
-        observations.side(t), observations.is_complete, own, state.kept[t], other,
-        list_entries(other), log_odds[t], np.uint64(problem.seed), problem.chain, sweep, SIDES[t],
+        observations.side(t), observations.is_complete, Rows(own),
+        Rows(state.kept[t], is_written=False), Whole(other), log_odds[t],
+        np.uint64(problem.seed), problem.chain, sweep, SIDES[t],
     )  # fmt: skip
 
 
@@ -81,8 +79,8 @@ def _update_loadings(problem: Problem, state: State, t: int, sweep: int):  # typ
     slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_loadings_literal, kernel_at(problem.likelihood, state.noise), own.shape[0],
-        observations.side(t), observations.is_complete, own, state.kept[t], other,
-        list_entries(other), slabs, np.uint64(problem.seed), problem.chain, sweep,
-        _LOADINGS[t], out,
+        observations.side(t), observations.is_complete, Rows(own), Rows(state.kept[t]),
+        Whole(other), slabs, np.uint64(problem.seed), problem.chain, sweep,
+        _LOADINGS[t], Rows(out, is_read=False),
     )  # fmt: skip
     return out

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf._compile import kernel
+from dibpnmf.inference.executors import Rows, Whole
 from dibpnmf.inference.gibbs import Problem
-from dibpnmf.likelihoods.rows import list_entries, update_loadings_literal
+from dibpnmf.likelihoods.rows import update_loadings_literal
 
 Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
@@ -56,10 +57,10 @@ def mean_given_masks(problem: Problem, loadings: Sides, slabs: Floats, n_sweeps:
 
 def _update(problem: Problem, own: list[Floats], t: int, slabs: Floats, sweep: int) -> None:
     observations = problem.observations
-    other = own[1 - t]
+    kept = Rows(own[t].copy(), is_written=False)
+    out = Rows(np.empty((own[t].shape[0], 3)), is_read=False, is_written=False)
     problem.executor.map_blocks(
         update_loadings_literal, problem.likelihood, own[t].shape[0],
-        observations.side(t), observations.is_complete, own[t], own[t].copy(), other,
-        list_entries(other), slabs, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t],
-        np.empty((own[t].shape[0], 3)),
+        observations.side(t), observations.is_complete, Rows(own[t]), kept, Whole(own[1 - t]),
+        slabs, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t], out,
     )  # fmt: skip

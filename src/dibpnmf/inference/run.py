@@ -23,6 +23,8 @@ class Watch(Monitor, Protocol):
         """Ask all chains to stop after the sweep at hand."""
 
 
+_BESIDE_ELSEWHERE = 8  # chains at once on an executor elsewhere
+
 ChainRunner = Callable[[int, Executor], None]
 
 
@@ -77,18 +79,29 @@ def _wait(futures: list[Future[None]], stop: _Stop) -> None:
             stop.ask()
 
 
-def run_chains(run_one: ChainRunner, chains: Sequence[int], n_jobs: int, watch: Watch) -> bool:
+def run_chains(
+    run_one: ChainRunner,
+    chains: Sequence[int],
+    n_jobs: int,
+    watch: Watch,
+    elsewhere: Executor | None = None,
+) -> bool:
     """Run the chains; return whether they were interrupted.
 
     With at least as many chains as threads, chains run beside each other, each in one thread;
     otherwise one chain after another, its rows divided among the threads. Never more than
     ``n_jobs`` threads work. The main thread only waits, so that Ctrl-C reaches it: chains then
     finish their sweep and stop. A second Ctrl-C is raised.
+
+    With an executor ``elsewhere`` threads here only wait for it, and chains, up to a few, run
+    beside each other: one's rows are updated there while another's come and go.
     """
     rows_in_parallel = n_jobs > 1 and len(chains) < n_jobs
     beside = 1 if rows_in_parallel else min(n_jobs, len(chains))
+    if elsewhere is not None:
+        beside = min(_BESIDE_ELSEWHERE, len(chains))
     with (
-        executor_of(n_jobs if rows_in_parallel else 1) as executor,
+        executor_of(n_jobs if rows_in_parallel else 1, elsewhere) as executor,
         ThreadPoolExecutor(beside, thread_name_prefix="dibpnmf-chain") as pool,
         _stopped_by_ctrl_c(watch) as stop,
     ):

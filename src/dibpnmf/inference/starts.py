@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf._compile import kernel
+from dibpnmf.inference.executors import Executor, Rows, Serial, Whole
 from dibpnmf.inference.gibbs import Problem, State, summarise
 from dibpnmf.inference.labels import relabel
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
+from dibpnmf.likelihoods.rows import measure_rows
 from dibpnmf.model import Model
 from dibpnmf.observations import Cells, Observations
 from dibpnmf.random import Stream, uniform
@@ -34,8 +36,10 @@ def default_rank(shape: tuple[int, int]) -> int:
 
 
 @kernel
-def _multiply_rows(cells: Cells, complete: bool, A: Floats, X: Floats, floor: float) -> None:
-    """One multiplicative update (Kullback-Leibler) of every row of A, in place."""
+def _multiply_rows(  # type: ignore[no-untyped-def]
+    _, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, floor: float
+) -> None:
+    """One multiplicative update (Kullback-Leibler) of rows start..stop of A, in place."""
     K = A.shape[1]
     totals = np.zeros(K)
     for n in range(X.shape[0]):
@@ -43,7 +47,7 @@ def _multiply_rows(cells: Cells, complete: bool, A: Floats, X: Floats, floor: fl
             totals[k] += X[n, k]
     up = np.empty(K)
     down = np.empty(K)
-    for i in range(A.shape[0]):
+    for i in range(start, stop):
         for k in range(K):
             up[k] = 0.0
             down[k] = totals[k] if complete else 0.0
@@ -68,7 +72,7 @@ def _fill_uniform(s: Stream, A: Floats, low: float) -> None:
 
 
 def quick_factorization(
-    observations: Observations, rank: int, seed: int, chain: int
+    observations: Observations, rank: int, seed: int, chain: int, executor: Executor | None = None
 ) -> tuple[Floats, Floats]:
     """Factorise by a fixed number of multiplicative updates, cut to masks.
 
@@ -80,11 +84,15 @@ def quick_factorization(
     _fill_uniform(s, A, 0.1)
     _fill_uniform(s, X, 0.1)
     X /= rank * 0.36  # so that λ starts at about 1, the mean of the scaled data
-    stored = observations.side(0).values.size
+    stored = observations.n_stored
     iterations = int(min(_ITERATIONS, max(10, _WORK / (4.0 * max(stored, 1) * rank))))
+    executor = executor or Serial()
     for _ in range(iterations):
-        _multiply_rows(observations.side(0), observations.is_complete, A, X, 1e-9)
-        _multiply_rows(observations.side(1), observations.is_complete, X, A, 1e-9)
+        for t, (own, other) in enumerate([(A, X), (X, A)]):
+            executor.map_blocks(
+                _multiply_rows, None, own.shape[0], observations.side(t),
+                observations.is_complete, Rows(own), Whole(other, with_lists=False), 1e-9,
+            )  # fmt: skip
     return _cut(A, X)
 
 
@@ -105,7 +113,22 @@ def _cut(A: Floats, X: Floats) -> tuple[Floats, Floats]:
     return A, X
 
 
-def background_rate(observations: Observations, seed: int) -> float:
+def _add_uncovered(  # type: ignore[no-untyped-def]
+    _, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, chosen, out
+) -> None:
+    """Total and number of the cells that no factor covers, for each row that is chosen."""
+    for i in range(start, stop):
+        if chosen[i]:
+            part = slice(cells.indptr[i], cells.indptr[i + 1])
+            columns = cells.indices[part]
+            uncovered = (X @ A[i]) == 0.0
+            out[i, 0] = cells.values[part][uncovered[columns]].sum()
+            out[i, 1] = (uncovered if complete else uncovered[columns]).sum()
+
+
+def background_rate(
+    observations: Observations, seed: int, executor: Executor | None = None
+) -> float:
     """Estimate ε, relative to the mean: the mean of the cells that no factor of a start covers.
 
     On sparse binary text this is the rate of words outside any topic; on data whose factors
@@ -113,19 +136,20 @@ def background_rate(observations: Observations, seed: int) -> float:
     many.
     """
     rank = default_rank(observations.shape)
-    A, X = quick_factorization(observations, rank, seed, 0)
+    executor = executor or Serial()
+    A, X = quick_factorization(observations, rank, seed, 0, executor)
     rng = np.random.default_rng(seed)
-    total, covered_by_none = 0.0, 0
     M, N = observations.shape
     rows = np.arange(M) if M * N <= 2_000_000 else rng.choice(M, max(1, 2_000_000 // N), False)
-    cells = observations.side(0)
-    for i in rows:
-        part = slice(cells.indptr[i], cells.indptr[i + 1])
-        columns = cells.indices[part]
-        uncovered = (X @ A[i]) == 0.0
-        total += float(cells.values[part][uncovered[columns]].sum())
-        covered_by_none += int(uncovered.sum() if observations.is_complete
-                               else uncovered[columns].sum())  # fmt: skip
+    chosen = np.zeros(M, np.bool_)
+    chosen[rows] = True
+    out = np.empty((M, 2))
+    executor.map_blocks(
+        _add_uncovered, None, M, observations.side(0), observations.is_complete,
+        Rows(A, is_written=False), Whole(X, with_lists=False), Rows(chosen, is_written=False),
+        Rows(out, is_read=False),
+    )  # fmt: skip
+    total, covered_by_none = np.cumsum(out[rows], axis=0)[-1]  # in this order, whatever the blocks
     if covered_by_none < 10:
         return 0.01
     return float(np.clip(total / covered_by_none, 0.01, 1.0))
@@ -140,14 +164,14 @@ def start_state(problem: Problem, model: Model, K: int, kind: str) -> State:
     if kind == "prior":
         return state
     rank = min(K, default_rank(observations.shape))
-    factors = quick_factorization(observations, rank, problem.seed, problem.chain)
+    factors = quick_factorization(observations, rank, problem.seed, problem.chain, problem.executor)
     for t in range(2):
         draw.loadings[t][:] = 0.0
         draw.loadings[t][:, :rank] = factors[t]
-    return _settled(s, problem, model, state) if model.likelihood.keeps_its_start else state
+    return _settled(s, problem, state) if model.likelihood.keeps_its_start else state
 
 
-def _settled(s: Stream, problem: Problem, model: Model, state: State) -> State:
+def _settled(s: Stream, problem: Problem, state: State) -> State:
     """Let everything else come to terms with the loadings of a start, which change in scale only.
 
     Sticks, rates and noise fresh from their priors would switch most of a start off before they
@@ -163,6 +187,12 @@ def _settled(s: Stream, problem: Problem, model: Model, state: State) -> State:
         scales = problem.loadings.move(s, state.tau, summary)
         relabel(state.loadings[0], scales, same)
         relabel(state.loadings[1], 1.0 / scales, same)
-    level = model.log_likelihood(state.loadings, state.noise, problem.observations)
     kernel = kernel_at(problem.likelihood, state.noise)
-    return replace(state, noise=draw_noise(kernel, s, problem.observations.n_observed, level))
+    observations, (A, X) = problem.observations, state.loadings
+    levels = np.empty(A.shape[0])
+    problem.executor.map_blocks(
+        measure_rows, kernel, A.shape[0], observations.side(0), observations.is_complete,
+        Rows(A, is_written=False), Whole(X), Rows(levels, is_read=False),
+    )  # fmt: skip
+    level = float(levels.sum())
+    return replace(state, noise=draw_noise(kernel, s, observations.n_observed, level))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import singledispatch
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -76,11 +76,8 @@ class Likelihood(ABC):
     def refuse(self, Y: Floats) -> None:  # noqa: B027 - most take any entry
         """Raise a ValueError if these entries, in their own units, cannot come from here."""
 
-    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
-        """Yield a sentence for each way in which the data plainly contradict the likelihood.
-
-        ``Y`` has the stored entries; those not stored, up to ``n_observed``, are zeros.
-        """
+    def doubts(self, moments: Moments) -> Iterator[str]:
+        """Yield a sentence for each way in which the data plainly contradict the likelihood."""
         yield from ()
 
 
@@ -97,19 +94,34 @@ def draw_noise(kernel: Any, s: Stream, n_observed: int, log_likelihood: float) -
 
 
 class Moments(NamedTuple):
-    """Mean of the observed entries, their variance over its square, and the share of zeros."""
+    """What a likelihood is doubted by: moments of the observed entries, in their own units."""
 
+    n_observed: int
     mean: float
-    relative_variance: float
-    zeros: float
+    relative_variance: float  # over the mean's square
+    zeros: float  # their share
+    are_whole: bool
 
     @classmethod
-    def of(cls, Y: Floats, n_observed: int) -> Moments:
-        """Summarise stored entries; the others, up to ``n_observed``, are zeros."""
-        absent = n_observed - Y.size
-        zeros = (absent + float(np.sum(Y == 0.0))) / n_observed
-        mean = float(Y.sum()) / n_observed
-        if mean == 0.0:
-            return cls(mean, math.inf, zeros)
-        # Divided first: squares of the entries may be beyond floats.
-        return cls(mean, (float(np.sum((Y / mean - 1.0) ** 2)) + absent) / n_observed, zeros)
+    def of(cls, blocks: Iterable[Floats], n_observed: int, mean: float) -> Moments:
+        """Summarise stored entries of this mean; the others, up to ``n_observed``, are zeros."""
+        parts = np.array([moment_sums(Y, mean) for Y in blocks])
+        return cls.from_sums(parts, n_observed, mean)
+
+    @classmethod
+    def from_sums(cls, parts: Floats, n_observed: int, mean: float) -> Moments:
+        """Put the `moment_sums` of parts of the entries, one a line, together."""
+        stored, zeros, squares, fractional = parts.sum(axis=0).tolist()
+        absent = n_observed - stored
+        return cls(
+            n_observed, mean if stored > zeros else 0.0,
+            (squares + absent) / n_observed if stored > zeros else math.inf,
+            (absent + zeros) / n_observed, fractional == 0,
+        )  # fmt: skip
+
+
+def moment_sums(Y: Floats, mean: float) -> tuple[float, float, float, float]:
+    """Number of entries, of zeros, sum of squared relative deviations, number of fractions."""
+    # Divided first: squares of the entries may be beyond floats.
+    squares = float(np.sum((Y / mean - 1.0) ** 2))
+    return Y.size, float(np.sum(Y == 0.0)), squares, float(np.sum(np.rint(Y) != Y))

@@ -251,9 +251,8 @@ class Exponential(Likelihood):
         """Draw y given its mean."""
         return rng.exponential(mean)
 
-    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+    def doubts(self, moments: Moments) -> Iterator[str]:
         """Exact zeros, which have probability 0, and entries that scatter too little."""
-        moments = Moments.of(Y, n_observed)
         if moments.zeros > _MOSTLY:
             yield (
                 f"{moments.zeros:.0%} of the entries are exactly zero, which an exponential "
@@ -261,7 +260,7 @@ class Exponential(Likelihood):
                 "better, for weights such as tf-idf 'gaussian'; if zeros stand for cells that "
                 "were not observed, say zeros='missing' or use NaN."
             )
-        if n_observed >= 100 and moments.relative_variance < _EVEN:
+        if moments.n_observed >= 100 and moments.relative_variance < _EVEN:
             yield (
                 f"The entries scatter by {moments.relative_variance**0.5:.0%} of their mean; "
                 "exponential ones scatter by 100% or more. likelihood='gaussian' fits "

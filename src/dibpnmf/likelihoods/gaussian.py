@@ -213,9 +213,9 @@ class Gaussian(Likelihood):
         """Log density −κ of Gamma(1, 1)."""
         return -float(noise[0])
 
-    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+    def doubts(self, moments: Moments) -> Iterator[str]:
         """Sparse counts, which scatter more where their mean is larger."""
-        if Moments.of(Y, n_observed).zeros > _MOSTLY and np.all(np.rint(Y) == Y):
+        if moments.zeros > _MOSTLY and moments.are_whole:
             yield (
                 "The entries are whole numbers, most of them zero: counts, whose scatter grows "
                 "with their mean. likelihood='poisson' fits better."

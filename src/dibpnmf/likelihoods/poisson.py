@@ -198,11 +198,10 @@ class Poisson(Likelihood):
                 "before they were weighted or averaged."
             )
 
-    def doubts(self, Y: Floats, n_observed: int) -> Iterator[str]:
+    def doubts(self, moments: Moments) -> Iterator[str]:
         """Counts that scatter less than any Poisson mixture does."""
-        moments = Moments.of(Y, n_observed)
         ratio = moments.relative_variance * moments.mean
-        if n_observed >= 100 and ratio < _EVEN:
+        if moments.n_observed >= 100 and ratio < _EVEN:
             yield (
                 f"The entries' variance is {ratio:.2g} times their mean; of Poisson counts it is "
                 "at least as large as the mean. For ratings and measurements "

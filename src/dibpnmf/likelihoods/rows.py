@@ -222,7 +222,7 @@ def borrow_lists(lists: Lists) -> Lists:
 @kernel
 def borrow_cells(cells: Cells) -> Cells:
     """Same memory without reference counts."""
-    return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values))
+    return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values), cells.first)
 
 
 @inlined
@@ -325,13 +325,29 @@ def update_rows(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         proposed, accepted = update_row(
             lik, row, cells, complete, A, X, lists, log_odds, slabs, s, i
         )
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
         out[i, 2] = accepted
+    keep(own_stream, own_row)
+
+
+@kernel
+def measure_rows(  # type: ignore[no-untyped-def]
+    lik, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
+    out: Floats,
+) -> None:  # fmt: skip
+    """Write the log likelihood of rows start..stop into ``out``; nothing else changes."""
+    own_stream = new_stream()
+    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    row = borrow_row(own_row)
+    cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
+    for i in range(start, stop):
+        open_row(lik, row, cells, complete, A, X, lists, i)
+        out[i] = row_log_likelihood(lik, row, complete, X)
     keep(own_stream, own_row)
 
 
@@ -370,7 +386,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         open_row(lik, row, cells, complete, A, X, lists, i)
         for k in range(K):
             entry = take_entry(lik, row, complete, A, X, lists, i, k)
@@ -431,7 +447,7 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
-        open_stream(s, seed, chain, sweep, purpose, i)
+        open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         open_row(lik, row, cells, complete, A, X, lists, i)
         for k in range(K):
             if A[i, k] == 0.0:

@@ -11,20 +11,39 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from dibpnmf._atomic import replacing
-from dibpnmf.observations import Observations
+from dibpnmf.inference.executors import Executor, Rows, Serial
+from dibpnmf.observations import Cells, Observations
 from dibpnmf.runs.errors import RunFolderError
 
+_DIGEST = 16  # bytes a row
 
-def checksum(observations: Observations) -> str:
-    """SHA-256 of everything that a sampler sees of a matrix."""
+
+def checksum(observations: Observations, executor: Executor | None = None) -> str:
+    """SHA-256 of everything that a sampler sees of a matrix, wherever its rows are."""
     digest = hashlib.sha256()
     facts = (observations.shape, observations.is_complete, float(observations.scale).hex())
     digest.update(repr(facts).encode())
-    for array in observations.side(0):
-        digest.update(array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes())
+    rows = np.empty((observations.shape[0], _DIGEST), np.uint8)
+    out = Rows(rows, is_read=False)
+    (executor or Serial()).map_blocks(digest_rows, None, len(rows), observations.side(0), out)
+    digest.update(rows.tobytes())
     return digest.hexdigest()
+
+
+def digest_rows(_: None, start: int, stop: int, cells: Cells, out: NDArray[np.uint8]) -> None:
+    """Digest each row's cells: on their own, so that blocks do not matter."""
+    indices, values = (
+        cells.indices.astype("<i4", copy=False),
+        cells.values.astype("<f8", copy=False),
+    )
+    for i in range(start, stop):
+        part = slice(cells.indptr[i], cells.indptr[i + 1])
+        row = hashlib.blake2b(indices[part].tobytes(), digest_size=_DIGEST)
+        row.update(values[part].tobytes())
+        out[i] = np.frombuffer(row.digest(), np.uint8)
 
 
 def write(path: Path, observations: Observations) -> None:
@@ -36,7 +55,9 @@ def write(path: Path, observations: Observations) -> None:
         "is_complete": observations.is_complete,
     }
     with replacing(path) as file:
-        np.savez_compressed(file, **cells._asdict(), **facts)
+        np.savez_compressed(
+            file, indptr=cells.indptr, indices=cells.indices, values=cells.values, **facts
+        )
 
 
 def read(path: Path) -> Observations:

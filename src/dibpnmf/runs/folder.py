@@ -4,6 +4,7 @@
     data.npz       the matrix in units of its mean; names.json: names of its rows and columns
     chain-N.draws, chain-N.state    see `dibpnmf.runs.chain_files`
     summary.json, report.html       written when sampling ends
+    point.npz      loadings of the point estimate, where the matrix was left where it lay
 
 ``run.json`` is written last of what a run starts with: a folder without it holds no run.
 """
@@ -20,21 +21,25 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dibpnmf._atomic import PART, replacing, sync_folder
-from dibpnmf.observations import Observations
+from dibpnmf.inference.executors import Executor
+from dibpnmf.observations import Absent, Cells, Observations
 from dibpnmf.runs import data
 from dibpnmf.runs.chain_files import ChainFiles
 from dibpnmf.runs.errors import RunFolderError, saving
 
 FORMAT = 1
 _ATTEMPTS = 10  # to lock a folder, with pauses
-HEADER, DATA, NAMES, SUMMARY, REPORT = (
-    "run.json", "data.npz", "names.json", "summary.json", "report.html",
+HEADER, DATA, NAMES, SUMMARY, REPORT, POINT = (
+    "run.json", "data.npz", "names.json", "summary.json", "report.html", "point.npz",
 )  # fmt: skip
 
+Floats = NDArray[np.float64]
 Names = tuple[list[str] | None, list[str] | None]
 
 
@@ -59,7 +64,9 @@ class Header:
             for name in dict.fromkeys([*known, *asked])
             if known.get(name) != asked.get(name)
         ]
-        if self.checksum != checksum:
+        if not self.checksum:
+            changes.append("it was begun by a version of dibpnmf whose draws differ")
+        elif self.checksum != checksum:
             changes.append("the data are not those it was started with")
         if changes:
             raise RunFolderError(
@@ -94,7 +101,7 @@ class RunFolder:
                 )
             return Header(
                 dict(table["parameters"]), int(table["seed"]), float(table["epsilon"]),
-                str(table["data"]["sha256"]), dict(table["versions"]),
+                str(table["data"].get("checksum", "")), dict(table["versions"]),
             )  # fmt: skip
         except (KeyError, TypeError, ValueError) as error:
             if isinstance(error, RunFolderError):
@@ -123,10 +130,16 @@ class RunFolder:
         epsilon: float,
         observations: Observations,
         names: Names,
+        executor: Executor | None = None,
     ) -> None:
-        """Write what a run starts with; its header last."""
+        """Write what a run starts with; its header last.
+
+        A matrix that lies elsewhere stays there: only its checksum is written.
+        """
+        here = observations.here()
         with saving(self.path, has_begun=False):
-            data.write(self.path / DATA, observations)
+            if here is not None:
+                data.write(self.path / DATA, here)
             write_json(self.path / NAMES, {"rows": names[0], "columns": names[1]})
             table = {
                 "format": FORMAT,
@@ -136,7 +149,9 @@ class RunFolder:
                 "seed": seed,
                 "epsilon": epsilon,
                 "data": {
-                    "sha256": data.checksum(observations),
+                    "checksum": data.checksum(observations, executor),
+                    "kept": here is not None,
+                    "complete": observations.is_complete,
                     "rows": observations.shape[0],
                     "columns": observations.shape[1],
                     "observed": observations.n_observed,
@@ -147,8 +162,32 @@ class RunFolder:
             write_json(self.path / HEADER, table)
 
     def observations(self) -> Observations:
-        """The run's matrix."""
-        return data.read(self.path / DATA)
+        """The run's matrix; of one that was left where it lay, all but its cells."""
+        facts = read_json(self.path / HEADER)["data"]
+        if facts.get("kept", True):
+            return data.read(self.path / DATA)
+        shape = (facts["rows"], facts["columns"])
+        cells = Cells(np.zeros(1, np.int64), np.empty(0, np.int32), np.empty(0))
+        return Absent(shape, (cells, cells), facts["complete"], facts["mean"], facts["observed"])
+
+    def write_point(self, draw: tuple[int, int], A: Floats, X: Floats) -> None:
+        """Keep the loadings of the point estimate: without the matrix they cannot be had again.
+
+        ``draw`` names the chain and draw that they belong to.
+        """
+        with saving(self.path / POINT), replacing(self.path / POINT) as file:
+            np.savez_compressed(file, draw=draw, A=A, X=X)
+
+    def point(self, draw: tuple[int, int]) -> tuple[Floats, Floats] | None:
+        """Loadings of the point estimate made from this draw, if there are any."""
+        try:
+            with np.load(self.path / POINT, allow_pickle=False) as stored:
+                same = tuple(stored["draw"].tolist()) == draw
+                return (stored["A"], stored["X"]) if same else None
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
+            raise RunFolderError(f"{self.path / POINT} is damaged: {error}.") from error
 
     def names(self) -> Names:
         """Names of rows and columns, where the data had them."""
