@@ -44,7 +44,7 @@ def make_problem(case: Case, chain: int) -> tuple[Problem, State]:
     data = Observations.from_matrix(Y, "observed", scale=1.0)
     kernel = model.likelihood.kernel(model.epsilon)
     draw = model.simulate(stream(SEED, chain, 0, START), SHAPE, K)
-    problem = Problem(data, model.prior, kernel, SEED, chain, Serial())
+    problem = Problem(data, model.prior, kernel, SEED, chain, Serial(), model.loadings)
     return problem, State((planted[0], planted[1]), draw.prior, draw.tau, noise=draw.noise)
 
 
