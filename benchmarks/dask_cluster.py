@@ -205,11 +205,6 @@ def client_memory(folder: Path) -> tuple[float, float]:
 # ---------------------------------------------------------------------- constants
 
 
-def terms(size: Size, n_stored: int) -> float:
-    """Terms of a sweep: on-entries of the other side that stored cells meet, on both sides."""
-    return 2.0 * n_stored * size.K * _USED
-
-
 def overhead(cluster, blocks: int) -> float:
     """Seconds of a half-sweep that has next to nothing to compute."""
     from dibpnmf.cluster.executor import Dask
@@ -258,7 +253,7 @@ def run() -> list[Row]:
         per_blocks = {blocks: overhead(cluster, blocks) for blocks in (2, 8, 32)}
         slope, base = np.polyfit(list(per_blocks), list(per_blocks.values()), 1)
         del placed, ours
-        grown, growth_terms, growth_moved = growth(cluster)
+        grown = growth(cluster)
     exponent = float(np.polyfit(np.log(list(grown)), np.log(list(grown.values())), 1)[0])
     slopes = np.diff(np.log(list(grown.values()))) / np.diff(np.log(list(grown)))
     rows.append(
@@ -274,7 +269,6 @@ def run() -> list[Row]:
     )  # fmt: skip
     record = {
         "machine": {"cores": os.cpu_count(), "load": os.getloadavg()},
-        "seconds_a_term": alone / terms(size, local.n_stored),
         "seconds_a_sweep_serial": alone,
         "seconds_a_sweep_threads": float(np.median(times[:, 1])),
         "seconds_a_sweep_workers": float(np.median(times[:, 0])),
@@ -284,8 +278,6 @@ def run() -> list[Row]:
         "seconds_a_task": slope,
         "half_sweep_by_blocks": per_blocks,
         "growth": {str(n): grown[n] for n in grown},
-        "growth_terms": {str(n): growth_terms[n] for n in grown},
-        "growth_bytes": growth_moved,
         "client_peak": peak,
     }
     temporary = _RECORD.with_suffix(".part")
@@ -294,20 +286,15 @@ def run() -> list[Row]:
     return rows
 
 
-def growth(cluster) -> tuple[dict[int, float], dict[int, float], int]:
-    """Seconds of a sweep by number of cells, its terms, and bytes of a half-sweep."""
+def growth(cluster) -> dict[int, float]:
+    """Seconds of a sweep by number of observed cells."""
     grown: dict[int, float] = {}
-    in_terms: dict[int, float] = {}
-    half = 0
     for cells in _GROWTH:
         size = Size(_SIDE, _SIDE, cells, _GROWTH_K)
         placed = observe(cluster, size, 16)
         sweeper = Sweeper(placed, cluster, size)
-        grown[placed.n_stored] = min(sweeper.sweep(i)[0] for i in range(2))
-        in_terms[placed.n_stored] = terms(size, placed.n_stored)
-        if not half:
-            half = moved(cluster.client, partial(sweeper.sweep, 1)) // 2
-        print(f"  {placed.n_stored:,} cells: {grown[placed.n_stored]:.2f} s a sweep",
-              file=sys.stderr)  # fmt: skip
+        n = placed.n_stored
+        grown[n] = min(sweeper.sweep(i)[0] for i in range(2))
+        print(f"  {n:,} cells: {grown[n]:.2f} s a sweep", file=sys.stderr)
         del placed, sweeper
-    return grown, in_terms, half
+    return grown
