@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from contextlib import closing, contextmanager
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.measure import Row, seconds
+from benchmarks.measure import Row, row, seconds
 from dibpnmf.inference.executors import Executor, Serial, Threads
 from dibpnmf.inference.gibbs import Problem, State, sweep_joint
 from dibpnmf.likelihoods import Exponential
@@ -205,11 +206,6 @@ def client_memory(folder: Path) -> tuple[float, float]:
 # ---------------------------------------------------------------------- constants
 
 
-def terms(size: Size, n_stored: int) -> float:
-    """Terms of a sweep: on-entries of the other side that stored cells meet, on both sides."""
-    return 2.0 * n_stored * size.K * _USED
-
-
 def overhead(cluster, blocks: int) -> float:
     """Seconds of a half-sweep that has next to nothing to compute."""
     from dibpnmf.cluster.executor import Dask
@@ -222,70 +218,61 @@ def overhead(cluster, blocks: int) -> float:
     return 0.5 * float(np.median([sweeper.sweep(i)[0] for i in range(15)]))
 
 
-def run() -> list[Row]:
-    import tempfile
-
-    from dibpnmf.cluster.executor import Dask
-
-    warnings.simplefilter("ignore")
-    size = Size(_SIDE, _SIDE, _CELLS, _K)
+def side_by_side(cluster, threads: Threads, size: Size) -> tuple[list[Row], dict[str, Any]]:
+    """Time of sweeps in turn, bytes, and the constants of the model."""
     local = Observations.from_matrix(block_of(size, 0, size.rows), "missing")
-    rows: list[Row] = []
-    with two_workers() as client, closing(Threads(2)) as threads:
-        cluster = Dask(client)
-        placed = observe(cluster, size, 8)
-        assert (placed.scale, placed.n_stored) == (local.scale, local.n_stored)
-        ours, theirs = Sweeper(placed, cluster, size), Sweeper(local, threads, size)
-        for a, b in zip(ours.sweep()[1].loadings, theirs.sweep()[1].loadings, strict=True):
-            np.testing.assert_array_equal(a, b)
-        times = np.array([(ours.sweep(i)[0], theirs.sweep(i)[0]) for i in range(_REPEATS)])
-        ratio = times[:, 0] / times[:, 1]
-        low, middle, high = np.quantile(ratio, [0.1, 0.5, 0.9])
-        rows.append(
-            Row(f"a sweep on 2 workers, {local.n_stored:,} cells, K = {_K} "
-                f"({np.median(times[:, 0]):.2f} s)", "in 2 threads", float(middle), float(low),
-                float(high), "<= 1.3", bool(middle <= 1.3))
-        )  # fmt: skip
-        half = moved(client, partial(ours.sweep, 1)) / 2
-        bound = (_SIDE + _SIDE * 2) * _K * 8
-        rows.append(
-            Row(f"bytes moved a half-sweep ({half / 1e6:.2f} MB)",
-                "(rows updated + rows broadcast × workers) × K × 8", half / bound, half / bound,
-                half / bound, "<= 1.1", half <= 1.1 * bound)
-        )  # fmt: skip
-        serial = Sweeper(local, Serial(), size)
-        alone = min(serial.sweep(i)[0] for i in range(2))
-        per_blocks = {blocks: overhead(cluster, blocks) for blocks in (2, 8, 32)}
-        slope, base = np.polyfit(list(per_blocks), list(per_blocks.values()), 1)
-        del placed, ours
-        grown, growth_terms, growth_moved = growth(cluster)
-    exponent = float(np.polyfit(np.log(list(grown)), np.log(list(grown.values())), 1)[0])
-    slopes = np.diff(np.log(list(grown.values()))) / np.diff(np.log(list(grown)))
-    rows.append(
-        Row(f"exponent of a sweep's time in observed cells, K = {_GROWTH_K}",
-            f"{min(grown):,} to {max(grown):,} cells", exponent, float(slopes.min()),
-            float(slopes.max()), "<= 1.1", exponent <= 1.1)
-    )  # fmt: skip
-    with tempfile.TemporaryDirectory() as folder:
-        memory, peak = client_memory(Path(folder))
-    rows.append(
-        Row(f"peak memory of the client with 4 million cells ({peak / 1e6:.0f} MB)",
-            "with 0.5 million", memory, memory, memory, "<= 1.05", memory <= 1.05)
-    )  # fmt: skip
-    record = {
-        "machine": {"cores": os.cpu_count(), "load": os.getloadavg()},
-        "seconds_a_term": alone / terms(size, local.n_stored),
-        "seconds_a_sweep_serial": alone,
-        "seconds_a_sweep_threads": float(np.median(times[:, 1])),
-        "seconds_a_sweep_workers": float(np.median(times[:, 0])),
+    placed = observe(cluster, size, 8)
+    ours, theirs = Sweeper(placed, cluster, size), Sweeper(local, threads, size)
+    for a, b in zip(ours.sweep()[1].loadings, theirs.sweep()[1].loadings, strict=True):
+        np.testing.assert_array_equal(a, b)
+    times = np.array([(ours.sweep(i)[0], theirs.sweep(i)[0]) for i in range(_REPEATS)])
+    workers, in_threads = np.median(times, axis=0)
+    half = moved(cluster.client, partial(ours.sweep, 1)) / 2
+    bound = (size.rows + size.columns * 2) * size.K * 8
+    serial = Sweeper(local, Serial(), size)
+    per_blocks = {blocks: overhead(cluster, blocks) for blocks in (2, 8, 32)}
+    slope, base = np.polyfit(list(per_blocks), list(per_blocks.values()), 1)
+    what = f"a sweep on 2 workers, {local.n_stored:,} cells, K = {size.K} ({workers:.2f} s)"
+    rows = [
+        row(what, "in 2 threads", times[:, 0] / times[:, 1], "<= 1.3", lambda r: r <= 1.3),
+        row(f"bytes moved a half-sweep ({half / 1e6:.2f} MB)",
+            "(rows updated + rows broadcast × workers) × K × 8", np.array([half / bound]),
+            "<= 1.1", lambda r: r <= 1.1),
+    ]  # fmt: skip
+    return rows, {
+        "seconds_a_sweep_serial": min(serial.sweep(i)[0] for i in range(2)),
+        "seconds_a_sweep_threads": in_threads,
+        "seconds_a_sweep_workers": workers,
         "bytes_a_half_sweep": half,
         "bytes_bound": bound,
         "seconds_a_half_sweep": base,
         "seconds_a_task": slope,
         "half_sweep_by_blocks": per_blocks,
+    }
+
+
+def run() -> list[Row]:
+    from dibpnmf.cluster.executor import Dask
+
+    warnings.simplefilter("ignore")
+    with two_workers() as client, closing(Threads(2)) as threads:
+        cluster = Dask(client)
+        rows, record = side_by_side(cluster, threads, Size(_SIDE, _SIDE, _CELLS, _K))
+        grown = growth(cluster)
+    sizes, times = np.log(list(grown)), np.log(list(grown.values()))
+    exponent, slopes = float(np.polyfit(sizes, times, 1)[0]), np.diff(times) / np.diff(sizes)
+    with tempfile.TemporaryDirectory() as folder:
+        memory, peak = client_memory(Path(folder))
+    rows += [
+        Row(f"exponent of a sweep's time in observed cells, K = {_GROWTH_K}",
+            f"{min(grown):,} to {max(grown):,} cells", exponent, float(slopes.min()),
+            float(slopes.max()), "<= 1.1", exponent <= 1.1),
+        Row(f"peak memory of the client with 4 million cells ({peak / 1e6:.0f} MB)",
+            "with 0.5 million", memory, memory, memory, "<= 1.05", memory <= 1.05),
+    ]  # fmt: skip
+    record |= {
+        "machine": {"cores": os.cpu_count(), "load": os.getloadavg()},
         "growth": {str(n): grown[n] for n in grown},
-        "growth_terms": {str(n): growth_terms[n] for n in grown},
-        "growth_bytes": growth_moved,
         "client_peak": peak,
     }
     temporary = _RECORD.with_suffix(".part")
@@ -294,20 +281,15 @@ def run() -> list[Row]:
     return rows
 
 
-def growth(cluster) -> tuple[dict[int, float], dict[int, float], int]:
-    """Seconds of a sweep by number of cells, its terms, and bytes of a half-sweep."""
+def growth(cluster) -> dict[int, float]:
+    """Seconds of a sweep by number of observed cells."""
     grown: dict[int, float] = {}
-    in_terms: dict[int, float] = {}
-    half = 0
     for cells in _GROWTH:
         size = Size(_SIDE, _SIDE, cells, _GROWTH_K)
         placed = observe(cluster, size, 16)
         sweeper = Sweeper(placed, cluster, size)
-        grown[placed.n_stored] = min(sweeper.sweep(i)[0] for i in range(2))
-        in_terms[placed.n_stored] = terms(size, placed.n_stored)
-        if not half:
-            half = moved(cluster.client, partial(sweeper.sweep, 1)) // 2
-        print(f"  {placed.n_stored:,} cells: {grown[placed.n_stored]:.2f} s a sweep",
-              file=sys.stderr)  # fmt: skip
+        n = placed.n_stored
+        grown[n] = min(sweeper.sweep(i)[0] for i in range(2))
+        print(f"  {n:,} cells: {grown[n]:.2f} s a sweep", file=sys.stderr)
         del placed, sweeper
-    return grown, in_terms, half
+    return grown

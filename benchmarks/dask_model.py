@@ -27,6 +27,7 @@ from dibpnmf.inference.labels import relabel
 
 _BANDWIDTH = 1.25e9  # bytes a second: a network of 10 Gbit/s, assumed, not measured
 _BLOCKS = 2  # a thread, each side
+_CALIBRATED = 2  # sizes that constants come from; the others check them
 _PATH = Path(__file__).parents[1] / "docs" / "scaling.json"
 
 
@@ -44,9 +45,8 @@ def entry_cost() -> float:
 
     def work() -> None:
         for side in (A, X):
-            own, other, back = pack(side), pack(side), pack(side)
-            assert own is not other
-            side[:] = unpack(back)
+            pack(side)  # as the rows' own
+            side[:] = unpack(pack(side))  # as the other side's; and what comes back
             relabel(side, ones, order)
         summarise((A, X))
         summarise((A, X))
@@ -68,7 +68,7 @@ def predict(record: dict, cells: float, rows: float, columns: float, K: int, wor
     link = 3.0 * packed(entries)  # own rows, the broadcast, and updated rows
     into = packed(entries) * max(1.0, math.log2(workers))  # workers hand the broadcast on
     return Time(
-        2.0 * cells * per_cell / workers / record["efficiency"],
+        2.0 * cells * per_cell / workers,
         entries * record["seconds_an_entry"],
         (link + into) / bandwidth,
         2.0 * (record["seconds_a_half_sweep"] + _BLOCKS * workers * record["seconds_a_task"]),
@@ -76,23 +76,28 @@ def predict(record: dict, cells: float, rows: float, columns: float, K: int, wor
 
 
 def calibrated(record: dict) -> dict:
-    """Constants from two measured sweeps of 2 workers, at the two K and the fewest cells."""
-    cells, small = next((int(n), t) for n, t in record["growth"].items())
+    """Constants from the measured sweeps of 2 workers with the fewest cells, at either K."""
     overhead = 2.0 * (record["seconds_a_half_sweep"] + 2 * _BLOCKS * record["seconds_a_task"])
-    entry = record["seconds_an_entry"]
-    times = {
-        _K: record["seconds_a_sweep_workers"] - overhead - 2 * _SIDE * _K * entry,
-        _GROWTH_K: small - overhead - 2 * _SIDE * _GROWTH_K * entry,
-    }
-    # Seconds of one thread among two, a cell and side, with K factors: a line in K.
-    each = {K: t * 2.0 / (2.0 * cells) for K, t in times.items()}
-    slope = (each[_K] - each[_GROWTH_K]) / ((_K - _GROWTH_K) * _USED)
+
+    def each(seconds: float, cells: int, K: int) -> float:
+        """Seconds of one of two threads, a cell and side."""
+        return (seconds - overhead - 2 * _SIDE * K * record["seconds_an_entry"]) / cells
+
+    few = [(int(n), t) for n, t in record["growth"].items()][:_CALIBRATED]
+    small = float(np.mean([each(t, n, _GROWTH_K) for n, t in few]))
+    large = each(record["seconds_a_sweep_workers"], few[0][0], _K)
+    slope = max(0.0, large - small) / ((_K - _GROWTH_K) * _USED)
     return {
         **record,
         "seconds_a_term": slope,
-        "seconds_a_cell": each[_K] - slope * _K * _USED,
-        "efficiency": 1.0,
+        "seconds_a_cell": small - slope * _GROWTH_K * _USED,
     }
+
+
+def memory(cells: float, rows: float, columns: float, K: int, workers: int) -> tuple[float, float]:
+    """Bytes that a worker and the client hold: cells by row and column, loadings and lists."""
+    larger = max(rows, columns) * K * (8 + 24 * _USED)
+    return 2 * 12 * cells / workers + larger, 8 * (rows + columns) * K
 
 
 _CASES = (  # observed cells, rows, columns
@@ -110,16 +115,18 @@ def main() -> None:
                  "seconds_a_task", "bytes_a_half_sweep"):  # fmt: skip
         print(f"  {name:22} {record[name]:.3g}")
     print("\nobserved cells  measured  predicted  error   (2 workers, not used for calibration)")
-    for n, measured in list(record["growth"].items())[1:]:
+    for n, measured in list(record["growth"].items())[_CALIBRATED:]:
         # On loopback a transfer is a copy in memory.
         time = sum(predict(record, int(n), _SIDE, _SIDE, _GROWTH_K, 2, bandwidth=math.inf))
         print(f"{int(n):14,}  {measured:7.2f}s  {time:8.2f}s  {time / measured - 1:+.0%}")
-    print("\ncells   workers   compute    client  transfer  scheduling   a sweep")
+    print("\nseconds of a sweep, K = 50, and GB that a worker and the client hold")
+    print("cells   workers   compute    client  transfer  scheduling   a sweep  worker  client")
     for cells, rows, columns in _CASES:
         for workers in (10, 100, 1000):
             time = predict(record, cells, rows, columns, 50, workers)
             parts = "  ".join(f"{part:8.1f}" for part in time)
-            print(f"{cells:.0e}  {workers:6}  {parts}  {sum(time):9.1f} s")
+            held = "  ".join(f"{x / 1e9:6.1f}" for x in memory(cells, rows, columns, 50, workers))
+            print(f"{cells:.0e}  {workers:6}  {parts}  {sum(time):10.1f}  {held}")
     _PATH.write_text(json.dumps(record, indent=1) + "\n")
 
 

@@ -51,7 +51,7 @@ def in_process(n_workers: int, **options):
             n_workers=n_workers,
             threads_per_worker=1,
             processes=False,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
             **options,
         ) as cluster,
         Client(cluster) as client,
@@ -95,10 +95,12 @@ def test_loadings_arrive_as_they_left(density):
     assert arrived.lists().row_ptr[-1] == np.count_nonzero(A)
 
 
-def test_arrays_that_arrive_read_only_are_copied():
-    frozen = np.ones((2, 2))
-    frozen.flags.writeable = False
-    assert unpack(frozen).flags.writeable
+def test_kernels_may_write_what_arrives_and_the_sender_does_not_see_it():
+    sent = np.ones((2, 2))
+    sent.flags.writeable = False
+    arrived = unpack(pack(sent))
+    arrived[0, 0] = 5.0
+    assert sent[0, 0] == 1.0
 
 
 @pytest.mark.parametrize("weights", [np.ones(9), np.arange(9) ** 3, np.eye(9)[0], np.eye(9)[8]])
@@ -269,6 +271,12 @@ def test_bad_data_elsewhere_are_refused(client, tmp_path, given, words):
     model = DIBPNMF(**SHORT, likelihood="poisson", executor=client)
     with pytest.raises((ValueError, TypeError), match=words):
         model.fit(given(tmp_path))
+
+
+def test_an_error_of_the_source_is_the_users_to_see(client):
+    absent = dask.delayed(np.load)("absent.npy")
+    with pytest.raises(FileNotFoundError, match=r"absent\.npy"):
+        DIBPNMF(**SHORT, executor=client).fit([absent])
 
 
 def test_data_elsewhere_are_not_gathered_silently(tmp_path):

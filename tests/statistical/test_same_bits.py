@@ -91,7 +91,7 @@ def client():
     distributed = pytest.importorskip("distributed", reason="needs the extra dibpnmf[dask]")
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=False, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=False, dashboard_address="127.0.0.1:0"
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

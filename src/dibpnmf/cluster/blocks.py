@@ -22,12 +22,24 @@ class Empty(NamedTuple):
     dtype: np.dtype[Any]
 
 
-class Place(NamedTuple):
-    """Where an argument of a kernel comes from."""
+@dataclass(frozen=True)
+class OwnCells:
+    """The place of a block's cells among the arguments of a kernel."""
 
-    kind: str  # "cells", "rows", "whole"
-    at: int = 0
-    flag: bool = True  # of rows: they are returned; of a whole: its lists follow
+
+@dataclass(frozen=True)
+class OwnRows:
+    """The place of an array of the block's rows; those that are written are returned."""
+
+    at: int
+    is_written: bool
+
+
+@dataclass(frozen=True)
+class OtherSide:
+    """The place of the other side's loadings, and of their lists after them."""
+
+    with_lists: bool
 
 
 class Call(NamedTuple):
@@ -86,7 +98,7 @@ def run_block(cells: Cells, parcel: Parcel, whole: Broadcast | None) -> list[Pac
     return [
         pack(arrays[place.at])
         for place in call.arguments
-        if isinstance(place, Place) and place.kind == "rows" and place.flag
+        if isinstance(place, OwnRows) and place.is_written
     ]
 
 
@@ -98,17 +110,17 @@ def _fill(
 ) -> Iterator[Any]:
     """Put this block's parts in their places."""
     for argument in arguments:
-        if not isinstance(argument, Place):
-            yield argument
-        elif argument.kind == "cells":
+        if isinstance(argument, OwnCells):
             yield cells
-        elif argument.kind == "rows":
+        elif isinstance(argument, OwnRows):
             yield arrays[argument.at]
-        else:
+        elif isinstance(argument, OtherSide):
             assert whole is not None
             yield whole.array()
-            if argument.flag:
+            if argument.with_lists:
                 yield whole.lists()
+        else:
+            yield argument
 
 
 def as_kernels_take(cells: Cells) -> Cells:

@@ -18,8 +18,10 @@ from dibpnmf import __version__
 from dibpnmf.cluster.blocks import (
     Call,
     Empty,
+    OtherSide,
+    OwnCells,
+    OwnRows,
     Parcel,
-    Place,
     Sealed,
     cut_cells,
     run_block,
@@ -96,7 +98,7 @@ class Dask:
         with translated(self.client):
             # A task, not scattered data: if its worker dies, Dask sends it to another.
             other = whole and self.client.submit(
-                Broadcast, pack(whole.array), key=self.key(f"other-{unique}")
+                unseal, Sealed(Broadcast(pack(whole.array))), key=self.key(f"other-{unique}")
             )
             futures = self.client.map(
                 run_block, side.blocks, parcels, whole=other, pure=False,
@@ -121,12 +123,12 @@ def _call(
     whole: Whole | None = None
     for argument in arguments:
         if isinstance(argument, Side):
-            places.append(Place("cells"))
+            places.append(OwnCells())
         elif isinstance(argument, Rows):
-            places.append(Place("rows", len(rows), argument.is_written))
+            places.append(OwnRows(len(rows), argument.is_written))
             rows.append(argument)
         elif isinstance(argument, Whole):
-            places.append(Place("whole", 0, argument.with_lists))
+            places.append(OtherSide(argument.with_lists))
             whole = argument
         else:
             places.append(argument)
@@ -149,7 +151,11 @@ def translated(client: Client) -> Iterator[None]:
             "lack memory: use more of them, or smaller blocks (more threads in all). A fit with "
             "checkpoint= goes on from its last checkpoint."
         ) from error
-    except (FutureCancelledError, CommClosedError, TimeoutError, OSError) as error:
+    except (FutureCancelledError, OSError) as error:
+        if not isinstance(error, (FutureCancelledError, CommClosedError)) and (
+            client.status == "running"
+        ):
+            raise  # of a task, such as one that reads Y
         reason = next(iter(str(error).splitlines()), "")
         raise ClusterError(
             f"The Dask scheduler at {_address(client)} was lost ({type(error).__name__}: "

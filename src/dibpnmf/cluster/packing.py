@@ -32,9 +32,13 @@ def pack(array: NDArray[Any]) -> Packed | NDArray[Any]:
 
 
 def unpack(packed: Packed | NDArray[Any]) -> NDArray[Any]:
-    """Return an array that kernels may write to."""
+    """Return an array of its own, that kernels may write to.
+
+    A worker in the client's process would write into the client's loadings otherwise, and a
+    block that is run again would not start where it did.
+    """
     if not isinstance(packed, Packed):
-        return writable(packed)
+        return np.array(packed, order="C")
     array = np.zeros(packed.shape, packed.values.dtype)
     on = np.unpackbits(packed.bits, count=array.size).view(np.bool_).reshape(packed.shape)
     array[on] = packed.values
