@@ -48,7 +48,7 @@ from dibpnmf.posterior import (
 from dibpnmf.priors import PRIORS
 from dibpnmf.runs.errors import RunFolderError
 from dibpnmf.runs.folder import HEADER, SUMMARY, Names, RunFolder
-from dibpnmf.sampling import Run, begun, likelihood_of, n_threads, new_records, sample
+from dibpnmf.sampling import Run, begun, likelihood_of, new_records, sample, threads_of
 from dibpnmf.summary import summarise
 
 if TYPE_CHECKING:
@@ -310,9 +310,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         scalars["log_likelihood"] = scalars["log_likelihood"] - offset
         A, X = chosen.loadings
         self.embedding_ = A
-        self.components_ = np.ascontiguousarray(X.T) * scale
-        self.components_mean_ = np.ascontiguousarray(mean.T) * scale
+        self.components_ = np.multiply(X.T, scale, order="C")
+        self.components_mean_ = np.multiply(mean.T, scale, order="C")
         self.inclusion_probabilities_ = np.ascontiguousarray(inclusion.T)
+        del mean, inclusion
         self.shares_ = chosen.shares
         self.n_components_ = A.shape[1]
         self.component_counts_ = frequencies(K for record in records for K in record.n_components)
@@ -329,7 +330,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Replace the chosen draw's loadings by their posterior mean given its masks."""
         kernel = self._likelihood.at(chosen.noise).kernel(epsilon)
         prior = PRIORS[self.prior].from_params(self.prior_params)
-        with executor_of(n_threads(self)) as executor:
+        with threads_of(self) as n, executor_of(n) as executor:
             # A chain number that no chain has: streams of its own.
             problem = Problem(observations, prior, kernel, seed, self.n_chains, executor)
             A, X = mean_given_masks(
@@ -409,7 +410,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _embed(self, observations: Observations) -> Floats:
         likelihood = self._likelihood.at(self._chosen.noise).kernel(self._relative_epsilon)
-        with executor_of(min(n_threads(self), observations.shape[0])) as executor:
+        with threads_of(self) as n, executor_of(min(n, observations.shape[0])) as executor:
             return embed(
                 executor, likelihood, observations, self._chosen.loadings[1],
                 self._chosen.log_odds[0], self._chosen.tau[0],
