@@ -56,9 +56,9 @@ from dibpnmf.sampling import (
     begun,
     cluster_of,
     likelihood_of,
-    n_threads,
     new_records,
     sample,
+    threads_of,
 )
 from dibpnmf.summary import summarise
 
@@ -377,9 +377,10 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         scalars["log_likelihood"] = scalars["log_likelihood"] - offset
         A, X = chosen.loadings
         self.embedding_ = A
-        self.components_ = np.ascontiguousarray(X.T) * scale
-        self.components_mean_ = np.ascontiguousarray(mean.T) * scale
+        self.components_ = np.multiply(X.T, scale, order="C")
+        self.components_mean_ = np.multiply(mean.T, scale, order="C")
         self.inclusion_probabilities_ = np.ascontiguousarray(inclusion.T)
+        del mean, inclusion
         self.shares_ = chosen.shares
         self.n_components_ = A.shape[1]
         self.component_counts_ = frequencies(K for record in records for K in record.n_components)
@@ -422,7 +423,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     ) -> tuple[Floats, Floats]:
         kernel = self._likelihood.at(chosen.noise).kernel(run.epsilon)
         prior = PRIORS[self.prior].from_params(self.prior_params)
-        with executor_of(n_threads(self), elsewhere) as executor:
+        with threads_of(self) as n, executor_of(n, elsewhere) as executor:
             # A chain number that no chain has: streams of its own.
             problem = Problem(observations, prior, kernel, run.seed, self.n_chains, executor)
             return mean_given_masks(
@@ -522,7 +523,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _embed(self, observations: Observations) -> Floats:
         likelihood = self._likelihood.at(self._chosen.noise).kernel(self._relative_epsilon)
-        with executor_of(min(n_threads(self), observations.shape[0])) as executor:
+        with threads_of(self) as n, executor_of(min(n, observations.shape[0])) as executor:
             return embed(
                 executor, likelihood, observations, self._chosen.loadings[1],
                 self._chosen.log_odds[0], self._chosen.slabs[0],

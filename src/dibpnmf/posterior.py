@@ -173,7 +173,9 @@ def unit_columns(side: NDArray[np.floating]) -> NDArray[np.floating]:
     """Nonnegative columns of length one; those of zeros stay."""
     largest = side.max(axis=0, initial=0.0)
     side = side / np.where(largest > 0.0, largest, 1.0)  # so that no square overflows
-    return side / np.maximum(np.linalg.norm(side, axis=0), 1.0)  # it is 0, or 1 at least
+    norms = np.sqrt(np.einsum("ik,ik->k", side, side))  # makes no square of the whole
+    side /= np.maximum(norms, 1.0)  # they are 0, or 1 at least
+    return side
 
 
 @dataclass(frozen=True)
@@ -241,7 +243,10 @@ def choose(records: Sequence[ChainRecord], keep_all: bool) -> Chosen:
 
 
 def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Floats]:
-    """Posterior mean of the chosen columns of X, and their inclusion probabilities."""
+    """Posterior mean of the chosen columns of X, and their inclusion probabilities.
+
+    The running sums of records without draws are used up: each is as large as X twice over.
+    """
     total = Alignment(chosen.loadings)
     for record in records:
         if record.keep_draws:
@@ -249,6 +254,7 @@ def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Float
                 total.add(draw.unpack())
         elif record.aligned is not None:
             total.merge(record.aligned)
+            record.aligned = None
     total.mean /= total.n
     return total.mean, total.inclusion / np.float64(total.n)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from joblib import effective_n_jobs
+from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
 from dibpnmf._parameters import starts_of
 from dibpnmf._progress import Progress, should_show
@@ -42,7 +44,7 @@ def background(
 ) -> float:
     """Background rate ε, relative to the mean: given, or estimated from a quick start."""
     if isinstance(model.epsilon, str):
-        with executor_of(n_threads(model), elsewhere) as executor:
+        with threads_of(model) as n, executor_of(n, elsewhere) as executor:
             return starts.background_rate(observations, seed, executor)
     return float(model.epsilon)
 
@@ -62,11 +64,35 @@ def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
     return start, max(start, min(500, 2 * sum(shape)))
 
 
-def n_threads(model: DIBPNMF) -> int:
-    """Threads that ``n_jobs`` asks for, at most a few a core: more are in each other's way."""
-    if isinstance(model.executor, str) and model.executor == "serial":
-        return 1
-    return min(int(effective_n_jobs(model.n_jobs)), 4 * (os.cpu_count() or 1))
+_taken = 0  # threads that fits of this process work in
+_taken_lock = threading.Lock()
+
+
+def n_threads(n_jobs: int | None, taken: int = 0) -> int:
+    """Threads that ``n_jobs`` asks for, at most a few a core: more are in each other's way.
+
+    A negative one counts the cores that are left: without those that are ``taken``, and of
+    those that numba may use, by which joblib tells its processes how many are theirs.
+    """
+    asked = int(effective_n_jobs(n_jobs))
+    if n_jobs is not None and n_jobs < 0:
+        return max(1, min(asked, NUMBA_NUM_THREADS) - taken)
+    return min(asked, 4 * (os.cpu_count() or 1))
+
+
+@contextmanager
+def threads_of(model: DIBPNMF) -> Iterator[int]:
+    """Number of threads that the model may work in, taken until the end."""
+    global _taken
+    is_serial = isinstance(model.executor, str) and model.executor == "serial"
+    with _taken_lock:
+        n = 1 if is_serial else n_threads(model.n_jobs, _taken)
+        _taken += n
+    try:
+        yield n
+    finally:
+        with _taken_lock:
+            _taken -= n
 
 
 @contextmanager
@@ -82,7 +108,7 @@ def cluster_of(model: DIBPNMF) -> Iterator[Dask | None]:
             f"executor={model.executor!r} needs Dask, which is not installed ({error}). Install "
             "it with `pip install 'dibpnmf[dask]'`, or use executor='threads'."
         ) from error
-    with opened(model.executor, n_threads(model)) as cluster:
+    with opened(model.executor, n_threads(model.n_jobs)) as cluster:
         yield cluster
 
 
@@ -192,10 +218,8 @@ def sample(
         if saver:
             saver.save()
 
-    with progress:
-        interrupted = run_chains(
-            run_one, range(model.n_chains), n_threads(model), progress, elsewhere
-        )
+    with progress, threads_of(model) as n:
+        interrupted = run_chains(run_one, range(model.n_chains), n, progress, elsewhere)
     if interrupted:
         records = long_enough(records)
         if not records:

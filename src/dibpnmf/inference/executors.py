@@ -6,8 +6,9 @@ here they are handed on as they are, on a cluster they travel.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
@@ -70,11 +71,12 @@ class Serial:
 
 
 class Threads:
-    """Blocks of rows in a pool of threads; kernels release the interpreter lock.
+    """Blocks of rows in this thread and a pool of others; kernels release the interpreter lock.
 
     Parameters
     ----------
     n_threads : int
+        Threads that work, the calling one among them.
     block_size : int, optional
         Rows a block; by default eight blocks a thread, so that an expensive block does not
         leave the other threads idle for long.
@@ -83,18 +85,35 @@ class Threads:
     def __init__(self, n_threads: int, block_size: int | None = None) -> None:
         self.n_threads = n_threads
         self.block_size = block_size
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="dibpnmf")
+        self._pool = ThreadPoolExecutor(max(1, n_threads - 1), thread_name_prefix="dibpnmf")
 
     def map_blocks(
         self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
     ) -> None:
         """Run the kernel on blocks of rows and wait for all of them."""
         size = self.block_size or max(1, -(-n_rows // (8 * self.n_threads)))
+        starts = deque(range(0, n_rows, size))
         plain = list(_unwrapped(arguments))
-        futures = [
-            self._pool.submit(kernel, likelihood, start, min(start + size, n_rows), *plain)
-            for start in range(0, n_rows, size)
-        ]
+
+        def work() -> None:
+            # Taking from a deque is atomic: each block is done once, by whoever is free.
+            while True:
+                try:
+                    start = starts.popleft()
+                except IndexError:
+                    return
+                try:
+                    kernel(likelihood, start, min(start + size, n_rows), *plain)
+                except BaseException:
+                    starts.clear()  # nobody takes another
+                    raise
+
+        helpers = min(self.n_threads, len(starts)) - 1
+        futures = [self._pool.submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            wait(futures)
         for future in futures:
             future.result()
 
