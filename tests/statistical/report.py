@@ -2,6 +2,7 @@
 
     python -m tests.statistical.report --jobs 2
     python -m tests.statistical.report --parts geweke,sbc     # redo some parts only
+    python -m tests.statistical.report --parts geweke --new   # cases without a result only
 
 Results are kept in docs/validation/results.json, from which the page is made.
 """
@@ -29,7 +30,7 @@ from .cases import CASES, parse_case
 from .errors import FULL_LEVEL
 from .exact import compare, problems
 from .geweke import Outcome, geweke
-from .mutants import MUTANTS, PROCESSOR_SECONDS, run_checks
+from .mutants import MUTANTS, PROCESSOR_SECONDS, Mutant, run_checks
 from .recovery import SETTINGS, recover, recover_parameters
 from .sbc import calibrate
 
@@ -100,16 +101,24 @@ def sbc_row(name: str) -> Row:
     }
 
 
-def mutant_row(index: int) -> Row:
-    """Put a mutant (index −1: the unchanged package) through its checks."""
-    mutant = MUTANTS[index] if index >= 0 else None
-    checks = mutant.checks if mutant else tuple(dict.fromkeys(c for m in MUTANTS for c in m.checks))
+CONTROL = "unchanged (control)"
+BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+
+
+def mutant_row(name: str, *checks: str) -> Row:
+    """Put a mutant, or the unchanged package, through checks."""
+    mutant = BY_NAME.get(name)
     seconds = PROCESSOR_SECONDS if mutant else 3_600
     with tempfile.TemporaryDirectory() as folder:
         reasons = run_checks(Path(folder), mutant, checks, seconds)
     caught = any(reasons.values())
-    name = mutant.name if mutant else "unchanged (control)"
     return {"mutant": name, "passed": caught == bool(mutant), "reasons": reasons}
+
+
+def mutant_tasks(mutants: list[Mutant]) -> list[tuple[str, ...]]:
+    """The control, with every check that one of these mutants has, and the mutants."""
+    checks = dict.fromkeys(check for mutant in mutants for check in mutant.checks)
+    return [(CONTROL, *checks), *((mutant.name, *mutant.checks) for mutant in mutants)]
 
 
 PARTS: dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]] = {
@@ -120,7 +129,7 @@ PARTS: dict[str, tuple[Callable[..., Row], list[tuple[Any, ...]]]] = {
         [(str(x), scheme) for x in [*SETTINGS, *PRIORS] for scheme in SCHEMES],
     ),
     "sbc": (sbc_row, [(str(case),) for case in CASES]),
-    "mutants": (mutant_row, [(i,) for i in range(-1, len(MUTANTS))]),
+    "mutants": (mutant_row, mutant_tasks(MUTANTS)),
 }
 
 
@@ -137,12 +146,39 @@ def _commit() -> str:
     return (git("rev-parse", "--short=12", "HEAD") or "unknown") + changed
 
 
-def run_part(pool: ProcessPoolExecutor, part: str, commit: str) -> Row:
-    """Run all tasks of one part and return its rows in order."""
+def new_tasks(part: str, old: list[Row]) -> list[tuple[Any, ...]]:
+    """Tasks of a part that names its rows by their first argument, without those that have one."""
+    known = {row.get("case", row.get("mutant")) for row in old}
+    if part == "mutants":
+        return mutant_tasks([mutant for mutant in MUTANTS if mutant.name not in known])
+    return [task for task in PARTS[part][1] if task[0] not in known]
+
+
+def joined(old: list[Row], rows: list[Row]) -> list[Row]:
+    """Old rows and new ones; the control's checks, old and new, in one row."""
+    controls = [row for row in [*old, *rows] if row.get("mutant") == CONTROL]
+    others = [row for row in [*old, *rows] if row.get("mutant") != CONTROL]
+    for row in controls[1:]:
+        controls[0]["reasons"] |= row["reasons"]
+        controls[0]["passed"] &= row["passed"]
+    return controls[:1] + others
+
+
+def run_part(
+    pool: ProcessPoolExecutor, part: str, commit: str, old: Row | None, only_new: bool
+) -> Row:
+    """Run the tasks of one part, or those without a result, and return its rows."""
     function, tasks = PARTS[part]
+    known = old["rows"] if old and only_new else []
+    if known:
+        tasks = new_tasks(part, known)
     started = time.monotonic()
-    rows = list(pool.map(function, *zip(*tasks, strict=True)))
+    futures = [pool.submit(function, *task) for task in tasks]
+    rows = joined(known, [future.result() for future in futures])
     minutes = (time.monotonic() - started) / 60.0
+    if old and known:
+        commit = f"{old['commit']}; cases added since: {commit}"
+        minutes += old["minutes"]
     failed = [row for row in rows if not row["passed"]]
     print(f"{part}: {len(rows) - len(failed)} of {len(rows)} as they should be, "
           f"{minutes:.1f} minutes", flush=True)  # fmt: skip
@@ -155,14 +191,17 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--new", action="store_true", help="run what has no result yet only")
     options = parser.parse_args(None if arguments is None else list(arguments))
+    if options.new and set(options.parts.split(",")) - {"geweke", "sbc", "mutants"}:
+        parser.error("--new goes with --parts geweke, sbc or mutants")
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     commit = _commit()  # of what is about to be imported, whatever is changed meanwhile
     # Fresh processes: numba's compiler must not be forked while its locks are held.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(options.jobs, mp_context=context) as pool:
         for part in options.parts.split(","):
-            results[part] = run_part(pool, part, commit)
+            results[part] = run_part(pool, part, commit, results.get(part), options.new)
             RESULTS.parent.mkdir(parents=True, exist_ok=True)
             RESULTS.write_text(json.dumps(results, ensure_ascii=False), "utf-8")
             page.write(results, ROOT / "docs", "python -m tests.statistical.report")
