@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("distributed", reason="needs the extra dibpnmf[dask]")
 
+import dask.array as da
 from distributed import Client
 
 from dibpnmf import DIBPNMF
@@ -87,7 +88,14 @@ def strike(monkeypatch, blows) -> None:
     monkeypatch.setattr(Client, "gather", striking)
 
 
-def test_workers_killed_in_mid_sweep_and_one_that_joins_late(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(Y, id="here"),
+        pytest.param(da.from_array(Y, chunks=(9, 8)), id="elsewhere", marks=pytest.mark.slow),
+    ],
+)
+def test_workers_killed_in_mid_sweep_and_one_that_joins_late(tmp_path, monkeypatch, data):
     expected = DIBPNMF(**SHORT).fit(Y)
     with cluster_in(tmp_path / "cluster") as cluster:
         first, second = cluster.worker("first"), cluster.worker("second")
@@ -101,8 +109,8 @@ def test_workers_killed_in_mid_sweep_and_one_that_joins_late(tmp_path, monkeypat
                 client.wait_for_workers(2, timeout=120)  # the late one is there
                 second.send_signal(signal.SIGKILL)
 
-            strike(monkeypatch, {2: replace_first, 5: kill_second})
-            model = DIBPNMF(**SHORT, executor=client).fit(Y)
+            strike(monkeypatch, {4: replace_first, 7: kill_second})
+            model = DIBPNMF(**SHORT, executor=client).fit(data)
             names = [worker["name"] for worker in client.scheduler_info()["workers"].values()]
             assert names == ["late"]
         assert [first.wait(), second.wait()] == [-signal.SIGKILL] * 2
