@@ -1,4 +1,7 @@
-"""Run the benchmarks: a table on the terminal and results.json beside this file.
+"""Run the benchmarks: a table on the terminal, results.json beside this file, and the docs.
+
+    python -m benchmarks                   # all, as `make bench` does
+    python -m benchmarks cora row_kernel   # some; the others keep their last figures
 
 Most figures are ratios of things run in turn in one process; each line says what it is.
 """
@@ -22,6 +25,7 @@ from benchmarks import (
     startup,
 )
 from benchmarks.measure import Row
+from benchmarks.tables import replace_text, write_tables
 
 _SUITES = {
     "row_kernel": row_kernel.run, "cora": cora.run, "movielens": movielens.run,
@@ -33,7 +37,8 @@ _NEED_DATA = ("cora", "movielens")
 
 
 def main(names: list[str]) -> None:
-    results: dict[str, list[dict]] = {}
+    path = Path(__file__).parent / "results.json"
+    results = json.loads(path.read_text()) if path.exists() else {}
     print(f"{'ratio':>9}  {'10%-90%':>15}  {'to reach':>8}  what / compared with")
     for name in names or list(_SUITES):
         if name in _NEED_DATA and not os.environ.get("DIBPNMF_DATA"):
@@ -42,12 +47,11 @@ def main(names: list[str]) -> None:
         rows = _SUITES[name]()
         for line in rows:
             _show(line)
-        results[name] = [line._asdict() for line in rows]
-    path = Path(__file__).parent / "results.json"
-    temporary = path.with_suffix(".part")
-    temporary.write_text(json.dumps(results, indent=1))
-    temporary.replace(path)
-    print(f"\nwritten to {path}")
+        load = os.getloadavg()[0] / (os.cpu_count() or 1)
+        results[name] = {"load": round(load, 1), "rows": [line._asdict() for line in rows]}
+        replace_text(path, json.dumps(results, indent=1, ensure_ascii=False))
+    write_tables(results, [name for name in _SUITES if name in results])
+    print(f"\nwritten to {path}, docs/benchmarks.md and README.md")
 
 
 def _show(line: Row) -> None:
