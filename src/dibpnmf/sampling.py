@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from joblib import effective_n_jobs
 from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
 
+from dibpnmf._memory import give_back_free_memory
 from dibpnmf._parameters import starts_of
 from dibpnmf._progress import Progress, should_show
 from dibpnmf.inference import starts
@@ -220,6 +221,7 @@ def sample(
 
     with progress, threads_of(model) as n:
         interrupted = run_chains(run_one, range(model.n_chains), n, progress, elsewhere)
+    give_back_free_memory()
     if interrupted:
         records = long_enough(records)
         if not records:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
 from dibpnmf.inference.unseen import binomial, place, update_with_unseen
+from dibpnmf.loadings import Shared
+from dibpnmf.loadings.base import Slab
 from dibpnmf.priors import PRIORS
 from dibpnmf.random import PRIOR, START, stream
 
@@ -45,7 +49,7 @@ def test_place():
     pairs, loads = [], []
     for _ in range(12_000):
         A = np.ones((4, 2))
-        place(s, A, 1, 2.0, 3.0)
+        place(s, A, 1, 2.0, Slab(3.0, 0.0, math.log(3.0)))
         assert np.all(A[:, 0] == 1.0)
         on = np.flatnonzero(A[:, 1])
         pairs.append(on[0] * 4 + on[1])
@@ -62,6 +66,7 @@ def test_only_columns_without_data_change(name):
     prior = PRIORS[name]()
     s = stream(3, 0, 0, PRIOR)
     rng = np.random.default_rng(3)
+    slabs = Shared().slabs(np.ones(2), 4)
     changed = False
     for _ in range(200):
         state = prior.init(s, 4)
@@ -69,7 +74,7 @@ def test_only_columns_without_data_change(name):
         A[:, 1], X[:, 2], A[:, 3], X[:, 3] = 0.0, 0.0, 0.0, 0.0
         before, product = [A.copy(), X.copy()], A @ X.T
         counts = np.stack([(A > 0.0).sum(axis=0), (X > 0.0).sum(axis=0)]).astype(float)
-        update_with_unseen(s, prior, state, (A, X), counts, np.ones(2))
+        update_with_unseen(s, prior, state, (A, X), counts, slabs)
         np.testing.assert_allclose(A @ X.T, product, atol=1e-12)
         np.testing.assert_array_equal(counts[0], (A > 0.0).sum(axis=0))
         np.testing.assert_array_equal(counts[1], (X > 0.0).sum(axis=0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -104,6 +105,7 @@ def large():
 
 def make_large(M: int, N: int, K: int) -> DIBPNMF:
     from dibpnmf.diagnostics import diagnose
+    from dibpnmf.likelihoods import LIKELIHOODS
     from dibpnmf.posterior import ChainRecord, CompactDraw, shares
     from dibpnmf.priors import PRIORS
 
@@ -129,6 +131,8 @@ def make_large(M: int, N: int, K: int) -> DIBPNMF:
     model._scalars["acceptance"] = np.ones((4, 500))
     model.diagnostics_ = diagnose(model._scalars)
     model._shape, model._scale, model._touched = (M, N), 2.0, 0.0
+    model._likelihood = LIKELIHOODS[model.likelihood]()
+    model._chosen = SimpleNamespace(noise=np.empty(0))
     model._facts = {"n_observed": M * N}
     model.n_features_in_ = N
     model.embedding_, model.components_ = A, 2.0 * X.T

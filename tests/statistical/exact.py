@@ -13,6 +13,7 @@ import numpy as np
 from dibpnmf.inference import gibbs, literal
 from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.loadings import exponential
 from dibpnmf.model import Model
 from dibpnmf.priors import PRIORS, Prior
 from tests.reference.posteriors import (
@@ -110,9 +111,9 @@ def _integral(prior, likelihood, data, shape, K, m):
 
 def _held_rates(stack: ExitStack) -> None:
     """Replace the draws of τ, which the problems with fixed sticks hold."""
-    for module in (gibbs, literal):
+    for module in (exponential, literal):
         stack.enter_context(mock.patch.object(module, "draw_rate", return_value=TAU))
-    stack.enter_context(mock.patch.object(gibbs, "draw_balance", return_value=1.0))
+    stack.enter_context(mock.patch.object(exponential, "draw_balance", return_value=1.0))
 
 
 def _held_noise(stack: ExitStack) -> None:

@@ -150,8 +150,9 @@ MUTANTS = [
     Mutant(
         "τ over all entries (joint)",
         "inference/gibbs.py",
-        "draw_rate(s, counts[t].sum(), sums[t].sum())",
-        "draw_rate(s, float(state.loadings[t].size), sums[t].sum())",
+        "    scales = problem.loadings.move(s, state.tau, summary)\n",
+        "    every = np.repeat(problem.sizes[:, None], state.K, axis=1)\n"
+        "    scales = problem.loadings.move(s, state.tau, summary._replace(counts=every))\n",
         (geweke(BB, 6_400), EXACT_BB, RECOVER_BB),
         is_quick=True,
     ),

@@ -18,7 +18,7 @@ from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta
 
 SHAPE, K = (300, 250), 8
-N_WARMUP, N_SWEEPS = 5, 15
+N_WARMUP, N_SWEEPS = 5, 40
 
 
 def sparse_data(rng: np.random.Generator) -> np.ndarray:

@@ -15,6 +15,8 @@ from dibpnmf.random import Stream
 
 Floats = NDArray[np.float64]
 
+_BLOCK = 2**16  # entries that are squared at once
+
 
 class Likelihood(ABC):
     """Distribution of one entry y given its mean λ, both in units of the mean of Y.
@@ -122,6 +124,12 @@ class Moments(NamedTuple):
 
 def moment_sums(Y: Floats, mean: float) -> tuple[float, float, float, float]:
     """Number of entries, of zeros, sum of squared relative deviations, number of fractions."""
-    # Divided first: squares of the entries may be beyond floats.
-    squares = float(np.sum((Y / mean - 1.0) ** 2))
-    return Y.size, float(np.sum(Y == 0.0)), squares, float(np.sum(np.rint(Y) != Y))
+    flat = Y.ravel()
+    zeros = squares = fractional = 0.0
+    for at in range(0, flat.size, _BLOCK):  # Y may be large
+        block = flat[at : at + _BLOCK]
+        zeros += block.size - np.count_nonzero(block)
+        fractional += np.count_nonzero(np.rint(block) != block)
+        # Divided first: squares of the entries may be beyond floats.
+        squares += float(np.sum((block / mean - 1.0) ** 2))
+    return Y.size, zeros, squares, fractional
