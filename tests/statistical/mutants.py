@@ -149,10 +149,10 @@ MUTANTS = [
     ),
     Mutant(
         "τ over all entries (joint)",
-        "inference/gibbs.py",
-        "    scales = problem.loadings.move(s, state.tau, summary)\n",
-        "    every = np.repeat(problem.sizes[:, None], state.K, axis=1)\n"
-        "    scales = problem.loadings.move(s, state.tau, summary._replace(counts=every))\n",
+        "loadings/exponential.py",
+        "draw_rate(s, counts[t].sum(), sums[t].sum())",
+        # The cases' matrices are 3 × 4.
+        "draw_rate(s, (3.0 + t) * counts.shape[1], sums[t].sum())",
         (geweke(BB, 6_400), EXACT_BB, RECOVER_BB),
         is_quick=True,
     ),

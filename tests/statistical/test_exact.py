@@ -21,7 +21,7 @@ from .exact import LOG_ODDS, compare, is_fast, problems
 FIXED = problems([((2, 2), 1), ((2, 3), 1), ((2, 2), 2), ((2, 3), 2)], ["fixed"])
 FREE = problems([((2, 3), 1), ((2, 2), 2)], list(PRIORS))
 N_PROBLEMS = len(FIXED) + len(FREE)
-SWEEPS = 12_800
+SWEEPS = 6_400
 
 
 def test_every_prior_has_an_integral():
