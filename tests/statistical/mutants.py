@@ -353,13 +353,6 @@ MUTANTS = [
         (ROW_TWINS, geweke(POISSON_MISSING)),
     ),
     Mutant(
-        "Poisson bound of the tangent too low",
-        "likelihoods/poisson.py",
-        "log_cap = log_odds - math.log1p(-slope / tau)",
-        "log_cap = log_odds - 3.0 - math.log1p(-slope / tau)",
-        (geweke(POISSON), GRID_TWINS, EXACT_POISSON),
-    ),
-    Mutant(
         "truncation still adapted after warm-up",
         "inference/chain.py",
         "elif done < 0 and may_grow",
