@@ -349,12 +349,13 @@ from dibpnmf import DIBPNMF
 from dibpnmf._progress import Progress
 from dibpnmf.diagnostics import InterruptedWarning
 report = Progress.report
+together = threading.Barrier(2)
 def tell(self, chain, sweep, *rest):
     report(self, chain, sweep, *rest)
-    if all(latest[0] >= 30 for latest in self._latest) and not done:
-        done.append(True)
-        os.kill(os.getpid(), signal.SIGINT)
-done = []
+    if sweep == 30:  # chains that stop far apart would not both be kept
+        if together.wait(120) == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        assert self._stop.wait(120)
 Progress.report = tell
 with warnings.catch_warnings(record=True) as caught:
     warnings.simplefilter("always")
