@@ -66,10 +66,11 @@ def _small_moves(problem: Problem, state: State) -> Row:
     log_odds = problem.prior.log_odds(state.prior)
 
     def moves() -> None:
-        copy = State((state.loadings[0].copy(), state.loadings[1].copy()), state.prior, state.tau)
-        counts, _ = summarise(copy.loadings)
+        copy = State((state.loadings[0].copy(), state.loadings[1].copy()), state.prior,
+                     state.tau.copy())  # fmt: skip
         update_with_unseen(problem.stream(0, PRIOR), problem.prior, copy.prior, copy.loadings,
-                           counts, copy.tau)  # fmt: skip
+                           summarise(copy.loadings).counts,
+                           problem.loadings.slabs(copy.tau, copy.K))  # fmt: skip
         update_labels(problem, copy, log_odds, 0)
 
     values = ratios(moves, lambda: sweep_joint(problem, state, 2000), 7, time.thread_time)

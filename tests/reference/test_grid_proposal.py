@@ -193,7 +193,7 @@ def test_a_cap_changes_the_proposal_and_not_the_distribution(log_cap):
     """Caps far below and about the mass of "on": a bound that is wrong costs time, not truth."""
     x, y, tau, log_odds = ENTRIES["one ordinary cell"]
     X, Y, epsilon, family = np.array(x)[:, None], np.array(y)[None], 0.1, Exponential()
-    data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X)
+    data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
     row, A, kernel = new_row(data.side(0), True, lists, 1, 1), np.zeros((1, 1)), family.kernel(0.1)
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
@@ -227,7 +227,7 @@ def test_refined_mass_is_below_what_the_ceiling_allows(small, log_odds, tau):
 
 def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:
     data = Observations.from_matrix(Y, "observed", scale=1.0)
-    lists, slabs = list_entries(X), Shared().slabs(np.full(2, tau), 1)[0]
+    lists, slabs = list_entries(X, True), Shared().slabs(np.full(2, tau), 1)[0]
     A, out, draws = np.zeros((1, 1)), np.empty((1, 3)), np.empty(N_SWEEPS)
     for sweep in range(N_SWEEPS):
         update_rows(

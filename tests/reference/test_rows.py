@@ -66,9 +66,13 @@ def assert_row_is_kept(small, row, i, a) -> None:
         np.testing.assert_allclose(row.totals[:-1], (small.X * observed).sum(axis=0), rtol=1e-12)
         total = np.sum(mean[small.observed[i]])
         assert row.totals[-1] == pytest.approx(total, rel=1e-9, abs=1e-12 * largest)
-    local = mean if name == "exponential" and complete else mean[stored_cells(small, i)]
-    rounding = 1e-12 * largest if name == "gaussian" else 0.0
-    np.testing.assert_allclose(row.mean[: local.size], local, rtol=1e-9, atol=rounding)
+    stored = stored_cells(small, i)
+    if name == "gaussian":
+        kept = row.y[: stored.size]
+        np.testing.assert_allclose(kept, left[stored], rtol=1e-9, atol=1e-12 * largest)
+        return
+    local = mean if name == "exponential" and complete else mean[stored]
+    np.testing.assert_allclose(row.mean[: local.size], local, rtol=1e-9)
 
 
 @FIXED
@@ -82,7 +86,7 @@ def test_density_is_the_page_s(small):
 @FIXED
 @given(small=SMALL)
 def test_list_entries(small):
-    lists = list_entries(small.X)
+    lists = list_entries(small.X, True)
     N, K = small.X.shape
     by_column, by_row = np.zeros((N, K)), np.zeros((N, K))
     for k in range(K):
@@ -107,8 +111,12 @@ def test_open_row(small):
         assert_row_is_kept(small, row, i, small.A[i])
         kept = stored_cells(small, i)
         assert row.stored[0] == kept.size
-        if small.likelihood.name == "gaussian" and small.observations.is_complete:
-            continue  # needs no list of cells
+        if small.likelihood.name == "gaussian":
+            if not small.observations.is_complete:  # x of the stored cells, zeros included
+                K = small.X.shape[1]
+                gathered = row.hit_x[: K * kept.size].reshape(K, kept.size)
+                np.testing.assert_array_equal(gathered, small.X[kept].T)
+            continue
         np.testing.assert_array_equal(row.column[: kept.size], kept)
         np.testing.assert_array_equal(row.y[: kept.size], small.Y[i, kept])
         for k in range(small.X.shape[1]):
@@ -164,7 +172,7 @@ def test_update_masks_literal(small, tau):
     got = small.A.copy()
     update_masks_literal(
         small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
-        list_entries(small.X), log_odds, np.uint64(SEED), 2, 3, ROWS,
+        list_entries(small.X, True), log_odds, np.uint64(SEED), 2, 3, ROWS,
     )  # fmt: skip
     expected = small.A.copy()
     for i in range(M):
@@ -206,7 +214,7 @@ def test_update_loadings_literal(small, tau):
     got, V, out = small.A.copy(), np.where(small.A > 0.0, small.A, 1.0), np.empty((M, 3))
     update_loadings_literal(
         small.kernel, 0, M, data.side(0), data.is_complete, got, V, small.X,
-        list_entries(small.X), slabs_of(tau, K), np.uint64(SEED), 2, 3, ROW_LOADINGS, out,
+        list_entries(small.X, True), slabs_of(tau, K), np.uint64(SEED), 2, 3, ROW_LOADINGS, out,
     )  # fmt: skip
     expected, kept = small.A.copy(), V.copy()
     for i in range(M):
@@ -235,7 +243,7 @@ def test_update_rows_reports_the_row_it_leaves(small, tau):
     data = small.observations
     A, out = small.A.copy(), np.empty((M, 3))
     update_rows(
-        small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, list_entries(small.X),
+        small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, list_entries(small.X, True),
         np.linspace(-1.0, 1.0, K), slabs_of(tau, K), np.uint64(SEED), 2, 3, ROWS, out,
     )  # fmt: skip
     mean = A @ small.X.T + small.epsilon

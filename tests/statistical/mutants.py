@@ -249,8 +249,9 @@ MUTANTS = [
     Mutant(
         "missing cells counted as zeros",
         "inference/gibbs.py",
-        "observations.side(t), observations.is_complete, Rows(own), Whole(other),",
-        "observations.side(t), True, Rows(own), Whole(other),",
+        "observations.is_complete, Rows(own),\n        "
+        "Whole(other, with_gram=observations.is_complete)",
+        "True, Rows(own),\n        Whole(other)",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
     ),
     Mutant(
@@ -306,8 +307,8 @@ MUTANTS = [
     Mutant(
         "Gaussian odds without τ",
         "likelihoods/gaussian.py",
-        "log_on - math.log(root) + log_positive_mass(t)",
-        "log_odds - math.log(root) + log_positive_mass(t)",
+        "    log_on = log_odds + slab.log_height\n",
+        "    log_on = log_odds\n",
         (geweke(GAUSSIAN), GRID_TWINS, EXACT_GAUSSIAN),
     ),
     Mutant(
@@ -327,8 +328,8 @@ MUTANTS = [
     Mutant(
         "stale λ after an update, Gaussian with missing cells",
         "likelihoods/gaussian.py",
-        "            row.mean[row.hit[p]] += (v - a) * row.hit_x[p]\n",
-        "            pass\n",
+        "        left[j] -= change * x[j]\n",
+        "        pass\n",
         (ROW_TWINS, geweke(GAUSSIAN_MISSING)),
     ),
     Mutant(

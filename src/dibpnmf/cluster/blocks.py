@@ -40,6 +40,7 @@ class OtherSide:
     """The place of the other side's loadings, and of their lists after them."""
 
     with_lists: bool
+    with_gram: bool
 
 
 class Call(NamedTuple):
@@ -118,7 +119,7 @@ def _fill(
             assert whole is not None
             yield whole.array()
             if argument.with_lists:
-                yield whole.lists()
+                yield whole.lists(argument.with_gram)
         else:
             yield argument
 

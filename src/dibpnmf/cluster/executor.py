@@ -128,7 +128,7 @@ def _call(
             places.append(OwnRows(len(rows), argument.is_written))
             rows.append(argument)
         elif isinstance(argument, Whole):
-            places.append(OtherSide(argument.with_lists))
+            places.append(OtherSide(argument.with_lists, argument.with_gram))
             whole = argument
         else:
             places.append(argument)

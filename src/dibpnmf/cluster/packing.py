@@ -73,10 +73,10 @@ class Broadcast:
                 self._array = unpack(self.packed)
             return self._array
 
-    def lists(self) -> Lists:
-        """Their on-entries, listed."""
+    def lists(self, with_gram: bool) -> Lists:
+        """Their on-entries, listed; always asked for with, or always without, the Gram matrix."""
         array = self.array()
         with self._lock:
             if self._lists is None:
-                self._lists = list_entries(array)
+                self._lists = list_entries(array, with_gram)
             return self._lists

@@ -37,7 +37,8 @@ def embed(
         X = np.ascontiguousarray(X)
         executor.map_blocks(
             embed_rows, likelihood, n_rows,
-            observations.side(0), observations.is_complete, A, X, list_entries(X),
+            observations.side(0), observations.is_complete, A, X,
+            list_entries(X, observations.is_complete),
             np.ascontiguousarray(log_odds), slabs, np.uint64(0), streams.EMBED, N_WARMUP, draws,
         )  # fmt: skip
     return draws

@@ -30,6 +30,7 @@ class Whole(NamedTuple):
 
     array: NDArray[Any]
     with_lists: bool = True
+    with_gram: bool = True  # among the lists
 
 
 class Executor(Protocol):
@@ -54,7 +55,7 @@ def _unwrapped(arguments: tuple[Any, ...]) -> Iterator[Any]:
         else:
             yield argument
         if isinstance(argument, Whole) and argument.with_lists:
-            yield list_entries(argument.array)
+            yield list_entries(argument.array, argument.with_gram)
 
 
 class Serial:

@@ -93,9 +93,9 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
     slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
-        observations.side(t), observations.is_complete, Rows(own), Whole(other),
-        log_odds[t], slabs, np.uint64(problem.seed), problem.chain, sweep, SIDES[t],
-        Rows(out, is_read=False),
+        observations.side(t), observations.is_complete, Rows(own),
+        Whole(other, with_gram=observations.is_complete), log_odds[t], slabs,
+        np.uint64(problem.seed), problem.chain, sweep, SIDES[t], Rows(out, is_read=False),
     )  # fmt: skip
     return out
 

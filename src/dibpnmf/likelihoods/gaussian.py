@@ -18,12 +18,10 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments, draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import (
     Entry,
-    build_mean,
-    collect_hits,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -37,6 +35,7 @@ from dibpnmf.random import Stream, gamma, positive_normal
 from dibpnmf.special import log_positive_mass
 
 _LOG_2PI = math.log(2.0 * math.pi)
+_LOG_HALF_NORMAL = 0.5 * math.log(0.5 * math.pi)  # of half the mass of exp(−x²/2)
 _MOSTLY = 0.75  # share of zeros from which whole numbers are taken for counts
 
 # Places in line 0 of Entry.support: the two sums, and the loading that was taken out.
@@ -75,13 +74,48 @@ def _open_complete(epsilon, row, cells, a, N, lists, i):  # type: ignore[no-unty
     left[K] = squares
 
 
+@inlined
+def _gather(epsilon, row, cells, a, X, i):  # type: ignore[no-untyped-def]
+    """Copy x of the stored cells into ``hit_x``, column after column, and y − λ into ``y``.
+
+    Zeros among them are multiplied like the rest: faster than skipping them by index.
+    """
+    start = cells.indptr[i]
+    n = cells.indptr[i + 1] - start
+    row.stored[0] = n
+    for j in range(n):
+        at = cells.indices[start + j]
+        mean = epsilon
+        for k in range(a.size):
+            x = X[at, k]
+            mean += a[k] * x
+            row.hit_x[k * n + j] = x
+        row.y[j] = cells.values[start + j] - mean
+
+
+@reassociated
+def _products(x, left):  # type: ignore[no-untyped-def]
+    """Return Σ x² and Σ x (y − λ)."""
+    q, h = 0.0, 0.0
+    for j in range(x.size):
+        q += x[j] * x[j]
+        h += x[j] * left[j]
+    return q, h
+
+
+@inlined
+def _subtract(left, change, x):  # type: ignore[no-untyped-def]
+    """Take change·x from y − λ."""
+    for j in range(x.size):
+        left[j] -= change * x[j]
+
+
 @implements_open_row(GaussianKernel)
 def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-untyped-def]
     if complete:
         _open_complete(lik.epsilon, row, cells, A[i], X.shape[0], lists, i)
     else:
-        collect_hits(row, cells, False, lists, i)
-        build_mean(row, False, lists, A[i], lik.epsilon)
+        _gather(lik.epsilon, row, cells, A[i], X, i)
 
 
 @implements_stays_off(GaussianKernel)
@@ -96,11 +130,8 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         q = lists.gram[k, k]
         h = row.totals[k]
     else:
-        q, h = 0.0, 0.0
-        for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-            j, x = row.hit[p], row.hit_x[p]
-            q += x * x
-            h += x * (row.y[j] - row.mean[j])
+        n = row.stored[0]
+        q, h = _products(row.hit_x[k * n : (k + 1) * n], row.y)
     row.support[0, _H] = h + a * q
     row.support[0, _Q] = q
     row.support[0, _TAKEN] = a
@@ -114,17 +145,19 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 @implements_draw_entry(GaussianKernel)
 def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
-    logit_u = math.log(u) - math.log1p(-u)
+    odds_u = u / (1.0 - u)
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
-        return (draw_from_slab(s, slab) if logit_u < log_odds else 0.0), True
+        return (draw_from_slab(s, slab) if math.log(odds_u) < log_odds else 0.0), True
     root = math.sqrt(lik.kappa * entry.support[0, _Q] + slab.curve)
     slope = lik.kappa * entry.support[0, _H] - slab.rate
     log_on = log_odds + slab.log_height
     # Without the quadratic term the mass would be larger, and most entries need no more.
-    if slope < 0.0 and logit_u >= log_on - math.log(-slope):
+    if slope < 0.0 and math.log(-slope * odds_u) >= log_on:
         return 0.0, True
     t = slope / root
-    if logit_u >= log_on - math.log(root) + log_positive_mass(t):
+    level = math.log(root * odds_u) - log_on
+    # Where t > 0 at least half of the normal's mass is positive: most need no more than that.
+    if (t < 0.0 or level >= 0.5 * t * t + _LOG_HALF_NORMAL) and level >= log_positive_mass(t):
         return 0.0, True
     return max(positive_normal(s, t) / root, SMALLEST), True
 
@@ -138,8 +171,8 @@ def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyp
         for j in range(K):
             row.totals[j] -= (v - a) * lists.gram[k, j]
     else:
-        for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-            row.mean[row.hit[p]] += (v - a) * row.hit_x[p]
+        n = row.stored[0]
+        _subtract(row.y, v - a, row.hit_x[k * n : (k + 1) * n])
 
 
 @implements_row_log_likelihood(GaussianKernel)
@@ -150,7 +183,7 @@ def _row_log_likelihood(lik, row, complete, X):  # type: ignore[no-untyped-def]
         squares = max(row.totals[row.totals.size - 1], 0.0)
     else:
         for j in range(n):
-            squares += (row.y[j] - row.mean[j]) ** 2
+            squares += row.y[j] * row.y[j]
     return 0.5 * n * (math.log(lik.kappa) - _LOG_2PI) - 0.5 * lik.kappa * squares
 
 

@@ -133,8 +133,11 @@ def padded(m: int) -> int:
 
 
 @kernel
-def list_entries(X: Floats) -> Lists:
-    """List the on-entries of a loadings matrix by column and by row."""
+def list_entries(X: Floats, with_gram: bool) -> Lists:
+    """List the on-entries of a loadings matrix by column and by row.
+
+    The Gram matrix costs K² a row, which only sums over all cells are worth; else it is zero.
+    """
     N, K = X.shape
     column_ptr = np.zeros(K + 1, np.int64)
     row_ptr = np.zeros(N + 1, np.int64)
@@ -167,6 +170,8 @@ def list_entries(X: Floats) -> Lists:
                 at += 1
         for p in range(row_ptr[n], at):
             sums[row_columns[p]] += row_values[p]
+            if not with_gram:
+                continue
             for q in range(row_ptr[n], at):
                 gram[row_columns[p], row_columns[q]] += row_values[p] * row_values[q]
     return Lists(
@@ -181,8 +186,8 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     for i in range(cells.indptr.size - 1):
         stored = max(stored, cells.indptr[i + 1] - cells.indptr[i])
     local = N if complete else stored
-    most_hits = stored * K
-    if lists.row_ptr[-1] < most_hits:
+    most_hits = stored * K  # what is never written takes no memory
+    if complete and lists.row_ptr[-1] < most_hits:
         most_hits = lists.row_ptr[-1]
     return Row(
         np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
