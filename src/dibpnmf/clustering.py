@@ -14,32 +14,39 @@ MOST_CLUSTERS = 30  # that the eigengap is looked for among
 _STARTS = 20
 
 
-def leading_eigenvectors(similarity: Floats, n: int) -> tuple[Floats, Floats]:
-    """Largest n eigenvalues of D^−½ S D^−½, falling, and their eigenvectors."""
+def normalised(similarity: Floats) -> tuple[Floats, Floats]:
+    """D^−½ S D^−½, and its eigenvector D^½ 1 of length one, whose eigenvalue is 1."""
     degree = np.sqrt(similarity.sum(axis=1))
-    size = similarity.shape[0]
-    values, vectors = eigh(
-        similarity / degree[:, None] / degree, subset_by_index=[size - n, size - 1]
-    )
+    return similarity / degree[:, None] / degree, degree / np.linalg.norm(degree)
+
+
+def leading_eigenvectors(symmetric: Floats, n: int) -> tuple[Floats, Floats]:
+    """Largest n eigenvalues, falling, and their eigenvectors."""
+    size = symmetric.shape[0]
+    values, vectors = eigh(symmetric, subset_by_index=[size - n, size - 1])
     return values[::-1], vectors[:, ::-1]
 
 
 def eigengap(values: Floats) -> int:
-    """Number of clusters, at least two, before the largest fall of the eigenvalues."""
-    return int(np.argmax(values[1:-1] - values[2:])) + 2 if values.size > 2 else values.size
+    """Number of clusters, at least two, before the largest fall of the eigenvalues after 1."""
+    return int(np.argmax(values[:-1] - values[1:])) + 2 if values.size > 1 else values.size + 1
 
 
 def consensus(similarity: Floats, n_clusters: int | None, seed: int) -> Ints:
     """Label the rows of a similarity matrix; the largest cluster is 0.
 
-    The rows of the embedding are brought to length 1 before k-means: rows with few
-    neighbours lie near the origin and would otherwise make one huge cluster.
+    k-means on where a random walk along the similarities goes in one step (a diffusion map):
+    eigenvectors weighted by their eigenvalues, many of them, so that it matters little where they
+    are cut off; without the first, which is the same for all rows. Rows are brought to length 1:
+    those with few neighbours lie near the origin and would otherwise make one huge cluster.
     """
     size = similarity.shape[0]
-    most = min(size, MOST_CLUSTERS + 1) if n_clusters is None else n_clusters
-    values, vectors = leading_eigenvectors(similarity, most)
+    if size == 1:
+        return np.zeros(1, np.int64)
+    walk, first = normalised(similarity)
+    values, vectors = leading_eigenvectors(walk - np.outer(first, first), min(size, MOST_CLUSTERS))
     n = eigengap(values) if n_clusters is None else n_clusters
-    embedding = vectors[:, :n]
+    embedding = vectors * np.maximum(values, 0.0)
     length = np.linalg.norm(embedding, axis=1, keepdims=True)
     embedding = embedding / np.where(length > 0.0, length, 1.0)
     labels = KMeans(n, n_init=_STARTS, random_state=seed).fit_predict(embedding)

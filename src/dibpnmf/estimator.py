@@ -689,8 +689,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self._embed(Observations.from_matrix(rows, self.zeros, scale=1.0))
 
     def posterior_similarity(self, rows: ArrayLike | None = None) -> Floats:
-        """Posterior mean cosine similarity of rows of A, all of them or a subset."""
+        """Posterior mean cosine similarity of rows of AXᵀ, all of them or a subset.
+
+        Averaged over 100 draws or a few more, evenly spread, if there are so many.
+        """
         draws = self._draws()
+        draws = draws[prediction.spread_evenly(len(draws), prediction.SIMILARITY_DRAWS)]
         chosen = np.arange(self._shape[0]) if rows is None else rows
         index = check.cell_indices("rows", chosen, self._shape[0])
         return prediction.similarity((draw.unpack() for draw in draws), index)

@@ -38,9 +38,18 @@ def test_rows_without_neighbours():
 
 
 def test_eigengap():
-    assert eigengap(np.array([1.0, 0.9, 0.85, 0.3, 0.2])) == 3
-    assert eigengap(np.array([1.0, 0.2, 0.1])) == 2
-    assert eigengap(np.array([1.0])) == 1
+    assert eigengap(np.array([0.9, 0.85, 0.3, 0.2])) == 3
+    assert eigengap(np.array([0.2, 0.1])) == 2
+    assert eigengap(np.array([0.2])) == 2
+
+
+def test_two_groups_and_a_single_row():
+    """Groups that nothing connects: all eigenvectors of eigenvalue 1 serve as well as others."""
+    S, truth = blocks(0.0, (9, 5))
+    np.testing.assert_array_equal(consensus(S, 2, seed=0), truth)
+    np.testing.assert_array_equal(consensus(S, None, seed=0), truth)
+    np.testing.assert_array_equal(consensus(np.ones((1, 1)), None, seed=0), [0])
+    assert set(consensus(np.eye(2), 2, seed=0)) == {0, 1}
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -425,9 +425,10 @@ def test_half_of_the_observed_cells_is_given():
 
 
 def test_posterior_similarity_is_the_mean_cosine(fitted):
-    A, _, _ = draws_of(fitted)
-    norm = np.linalg.norm(A, axis=3, keepdims=True)
-    unit = A / np.where(norm > 0.0, norm, 1.0)
+    A, X, _ = draws_of(fitted)
+    mean = A @ np.swapaxes(X, 2, 3)
+    norm = np.linalg.norm(mean, axis=3, keepdims=True)
+    unit = mean / np.where(norm > 0.0, norm, 1.0)
     expected = np.mean(unit @ np.swapaxes(unit, 2, 3), axis=(0, 1))
     np.fill_diagonal(expected, 1.0)
     similarity = fitted.posterior_similarity()

@@ -14,7 +14,7 @@ from sklearn.utils import Bunch
 
 from dibpnmf import metrics
 from dibpnmf.baselines import SparseNMF
-from dibpnmf.clustering import leading_eigenvectors
+from dibpnmf.clustering import leading_eigenvectors, normalised
 from dibpnmf.datasets import fetch_citeseer, fetch_cora
 from dibpnmf.estimator import DIBPNMF
 from dibpnmf.experiments.base import MODELS, Experiment, Results, Settings, select
@@ -98,7 +98,7 @@ def cluster(dataset: str, A: Floats, seed: int) -> Scores:
     n = len(np.unique(target))
     # As scikit-learn's spectral_clustering, but for the solver: where few factors leave many
     # eigenvalues alike, its iterations take minutes.
-    _, vectors = leading_eigenvectors(affinity, n)
+    _, vectors = leading_eigenvectors(normalised(affinity)[0], n)
     embedding = vectors / np.sqrt(affinity.sum(axis=1))[:, None]
     return score(target, KMeans(n, n_init=10, random_state=seed).fit_predict(embedding))
 
