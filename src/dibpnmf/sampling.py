@@ -189,7 +189,13 @@ def sample(
     loadings = LOADINGS[model.loadings]()
     generative = Model(prior, likelihood, run.epsilon, loadings)
     K, most_columns = truncation(model, observations.shape)
-    schedule = Schedule(model.n_warmup, model.n_draws, model.n_thin, model.scheme, most_columns)
+    # A start that is kept may have factors twice; a number that was asked for stays.
+    with_merges = (
+        likelihood.keeps_its_start and model.scheme == "joint" and model.n_components is None
+    )
+    schedule = Schedule(
+        model.n_warmup, model.n_draws, model.n_thin, model.scheme, most_columns, with_merges
+    )
     records = new_records(model)
     savers = [
         ChainSaver(run.folder.chain(c), record, model.checkpoint_every) if run.folder else None

@@ -1,4 +1,4 @@
-"""One chain: warm-up with a growing truncation, then draws from a frozen sampler."""
+"""One chain: warm-up with a growing truncation and merges, then draws from a frozen sampler."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dibpnmf import random as streams
 from dibpnmf.inference.gibbs import Info, Problem, State, sweep_joint
 from dibpnmf.inference.literal import sweep_literal
+from dibpnmf.inference.merges import EVERY, merge
 
 Floats = NDArray[np.float64]
 
@@ -49,6 +50,7 @@ class Schedule:
     n_thin: int
     scheme: str
     most_columns: int
+    with_merges: bool = False
 
     @property
     def n_sweeps(self) -> int:
@@ -65,6 +67,12 @@ def may_grow(schedule: Schedule, state: State, info: Info, sweep: int) -> bool:
     """Whether it is time to look, there is room, and the last columns are in use."""
     is_time = sweep % _GROWTH_CHECK == _GROWTH_CHECK - 1
     return is_time and schedule.most_columns > state.K and is_truncated(info.counts)
+
+
+def may_merge(schedule: Schedule, sweep: int) -> bool:
+    """Whether it is time to look for doubled factors: in the first three quarters of warm-up."""
+    is_early = 4 * sweep < 3 * schedule.n_warmup
+    return schedule.with_merges and is_early and sweep % EVERY == EVERY - 1
 
 
 def grow(problem: Problem, state: State, K: int, sweep: int) -> State:
@@ -100,9 +108,12 @@ def run_chain(
         done = sweep + 1 - schedule.n_warmup
         if done > 0 and done % schedule.n_thin == 0:
             recorder.record(state, info)
-        elif done < 0 and may_grow(schedule, state, info, sweep):
-            K = min(schedule.most_columns, state.K + max(5, state.K // 4))
-            state = grow(problem, state, K, sweep)
+        elif done < 0:
+            if may_merge(schedule, sweep):
+                state = merge(problem, state, info, sweep)
+            if may_grow(schedule, state, info, sweep):
+                K = min(schedule.most_columns, state.K + max(5, state.K // 4))
+                state = grow(problem, state, K, sweep)
         if visit is not None:
             visit(state, sweep + 1)
         if monitor.should_stop():
