@@ -12,6 +12,7 @@ from scipy import stats
 
 mpl.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.figure import Figure
 
 from dibpnmf.priors import PRIORS
 
@@ -20,6 +21,7 @@ from .geweke import N_CHAINS
 from .mutants import MUTANTS, NOT_REACHED
 
 Results = dict[str, Any]
+_COLUMNS = 4  # of panels in a figure
 
 INTRODUCTION = """# Validation
 
@@ -127,14 +129,22 @@ def mutant_table(results: Results) -> str:
     return "\n".join(lines)
 
 
+def _panels(n: int, height: float) -> tuple[Figure, Any]:
+    """A figure with room for n panels, four beside each other, those that are too many left out."""
+    rows = max(1, -(-n // _COLUMNS))
+    figure, axes = plt.subplots(
+        rows, _COLUMNS, figsize=(3.2 * _COLUMNS, height * rows), sharex=True, sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    for axis in axes.flat[n:]:
+        axis.set_axis_off()
+    return figure, axes
+
+
 def geweke_figure(results: Results, path: Path) -> None:
     """Ordered statistics of each case against the quantiles of their distribution."""
     rows = _rows(results, "geweke")
-    columns = 4
-    height = max(1, -(-len(rows) // columns))
-    figure, axes = plt.subplots(
-        height, columns, figsize=(12, 2.6 * height), sharex=True, sharey=True, squeeze=False
-    )
+    figure, axes = _panels(len(rows), 2.6)
     for axis, row in zip(axes.flat, rows, strict=False):
         x = np.sort(row["statistics"])
         q = stats.t.ppf((np.arange(x.size) + 0.5) / x.size, N_CHAINS - 1)
@@ -152,9 +162,7 @@ def geweke_figure(results: Results, path: Path) -> None:
 def sbc_figure(results: Results, prior: str, path: Path) -> None:
     """Excess of the ranks' distribution function over uniform, with a simultaneous band."""
     rows = [row for row in _rows(results, "sbc") if row["case"].split("/")[0] == prior]
-    figure, axes = plt.subplots(
-        1, max(len(rows), 1), figsize=(3.2 * max(len(rows), 1), 3.0), sharey=True, squeeze=False
-    )
+    figure, axes = _panels(len(rows), 3.0)
     for axis, row in zip(axes.flat, rows, strict=False):
         for name, counts in row["counts"].items():
             n = sum(counts)
@@ -165,8 +173,8 @@ def sbc_figure(results: Results, prior: str, path: Path) -> None:
         axis.axhline(band, color="0.5", linestyle="--", linewidth=1)
         axis.axhline(-band, color="0.5", linestyle="--", linewidth=1)
         axis.set_title("/".join(row["case"].split("/")[1:]), fontsize=8)
-        axis.set_xlabel("rank")
-    axes[0, 0].set_ylabel("ECDF − uniform")
+    figure.supxlabel("rank")
+    figure.supylabel("ECDF − uniform")
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
