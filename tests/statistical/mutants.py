@@ -356,8 +356,8 @@ MUTANTS = [
     Mutant(
         "truncation still adapted after warm-up",
         "inference/chain.py",
-        "elif done < 0 and may_grow",
-        "elif may_grow",
+        "        elif done < 0:\n",
+        "        else:\n",
         ("tests:tests/statistical/test_frozen.py",),
     ),
     Mutant(

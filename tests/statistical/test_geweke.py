@@ -8,7 +8,7 @@ from .cases import CASES, FAST_CASES
 from .errors import FAST_LEVEL
 from .geweke import geweke
 
-SWEEPS = 16_000
+SWEEPS = 12_800
 MIN_FUNCTIONS = 12
 
 
