@@ -48,10 +48,10 @@ class Cluster:
         self.processes.append(process)
         return process
 
-    def worker(self, name: str, **environment: str) -> subprocess.Popen:
+    def worker(self, name: str, *options: str, **environment: str) -> subprocess.Popen:
         return self._start(
             "worker", "--name", name, "--no-nanny", "--nthreads", "1", "--no-dashboard", "--host",
-            "127.0.0.1", "--local-directory", str(self.folder / name), **environment,
+            "127.0.0.1", "--local-directory", str(self.folder / name), *options, **environment,
         )  # fmt: skip
 
     def client(self, n_workers: int) -> Client:
@@ -61,9 +61,9 @@ class Cluster:
 
 
 @contextmanager
-def cluster_in(folder):
+def cluster_in(folder, kind=Cluster):
     folder.mkdir(exist_ok=True)
-    cluster = Cluster(folder)
+    cluster = kind(folder)
     try:
         yield cluster
     finally:
