@@ -309,6 +309,14 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             check.new_columns(self, placed.shape[1])
             return placed, moments
         matrix = self._read(Y, reset=True)
+        if self.zeros == "missing" and isinstance(matrix, np.ndarray) and np.any(matrix == 0.0):
+            warnings.warn(
+                "zeros='missing' is about cells that a sparse matrix does not store. This one is "
+                "dense, and its zeros are taken as observed: put NaN where nothing was observed, "
+                "or give a sparse matrix.",
+                UserWarning,
+                stacklevel=3,
+            )
         observations = Observations.from_matrix(matrix, self.zeros)
         check.some_observed(observations.n_observed)
         moments = Moments.of([_stored(matrix)], observations.n_observed, observations.scale)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import warnings
 from contextlib import contextmanager
 
 import numpy as np
@@ -18,6 +19,7 @@ import dask.array as da
 from distributed import Client
 
 from dibpnmf import DIBPNMF
+from dibpnmf.cluster import executor
 from dibpnmf.cluster.executor import ClusterError
 
 from .test_draws import SHORT, Y, assert_same
@@ -153,3 +155,29 @@ def test_a_worker_with_another_version_is_named_and_refused(tmp_path, source, fo
             (address,) = client.scheduler_info()["workers"]
             with pytest.raises(ClusterError, match=f"worker at {address} {found}"):
                 DIBPNMF(**SHORT, executor=client).fit(np.asarray(Y))
+
+
+def test_workers_that_dask_has_paused_are_told_of(monkeypatch):
+    """A fit that waits for them would otherwise look hung."""
+
+    class Client:
+        statuses = ("paused", "paused")
+
+        def scheduler_info(self):
+            return {"workers": {str(n): {"status": s} for n, s in enumerate(self.statuses)}}
+
+    client = Client()
+    with pytest.warns(UserWarning, match=r"paused all workers \(2\).*larger --memory-limit"):
+        executor._warn_if_paused(client)
+    client.statuses = ("paused", "running")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        executor._warn_if_paused(client)
+    looked = threading.Event()
+    monkeypatch.setattr(executor, "_warn_if_paused", lambda _: looked.set())
+    with executor.warned_if_paused(client):
+        pass
+    monkeypatch.setattr(executor, "_PATIENCE", 0.01)
+    assert not looked.is_set()
+    with executor.warned_if_paused(client):
+        assert looked.wait(30)

@@ -22,6 +22,7 @@ from dibpnmf import DIBPNMF
 from dibpnmf._progress import Progress
 from dibpnmf.cli import main
 from dibpnmf.commands.escaping import escaped
+from dibpnmf.commands.options import in_options
 from dibpnmf.datasets import make_planted
 
 pytestmark = pytest.mark.filterwarnings(
@@ -431,6 +432,11 @@ def test_a_decimal_comma_is_not_a_separator(tmp_path):
     (tmp_path / "t.csv").write_text("1;2,5\n3;4,1\n")
     said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *SHORT, code=2)
     assert "decimal comma" in said.stderr
+
+
+def test_quantities_of_the_posterior_keep_their_names():
+    text = "n_components (R-hat 1.60, ESS 8): more n_draws, or n_components=3"
+    assert in_options(text) == "n_components (R-hat 1.60, ESS 8): more --draws, or --components 3"
 
 
 def test_messages_name_options_not_parameters(data, tmp_path):

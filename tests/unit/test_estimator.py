@@ -438,6 +438,17 @@ def test_posterior_similarity_is_the_mean_cosine(fitted):
     np.testing.assert_allclose(subset, similarity[np.ix_(rows, rows)], atol=1e-12)
 
 
+def test_dense_zeros_are_observed_and_a_warning_says_so():
+    Y = np.random.default_rng(0).poisson(1.0, (8, 6)).astype(float)
+    with pytest.warns(UserWarning, match="its zeros are taken as observed: put NaN"):
+        small(n_draws=5, zeros="missing").fit(Y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        small(n_draws=5, zeros="missing").fit(sp.csr_array(Y))
+        small(n_draws=5, zeros="missing").fit(np.where(Y == 0.0, np.nan, Y))
+    assert not any("taken as observed" in str(w.message) for w in caught)
+
+
 def test_methods_need_a_fit(planted):
     for call in (
         lambda m: m.transform(planted), lambda m: m.inverse_transform([[1.0]]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 import warnings
 from collections.abc import Callable, Iterator
@@ -33,6 +34,9 @@ from dibpnmf.inference.executors import Rows, Whole
 from dibpnmf.observations import Observations
 
 _BLOCKS = 2  # a thread: an uneven block leaves the others idle, many blocks cost a task each
+
+
+_PATIENCE = 60.0  # seconds that a half-sweep may take before its workers are looked at
 
 
 class ClusterError(RuntimeError):
@@ -95,7 +99,7 @@ class Dask:
         unique = uuid.uuid4().hex[:12]
         spans = [slice(a, b) for a, b in zip(side.bounds[:-1], side.bounds[1:], strict=True)]
         parcels = [Parcel(call, [_part(argument, span) for argument in rows]) for span in spans]
-        with translated(self.client):
+        with translated(self.client), warned_if_paused(self.client):
             # A task, not scattered data: if its worker dies, Dask sends it to another.
             other = whole and self.client.submit(
                 unseal, Sealed(Broadcast(pack(whole.array))), key=self.key(f"other-{unique}")
@@ -112,6 +116,30 @@ class Dask:
 
     def close(self) -> None:
         """Nothing is held: blocks go with the matrix they belong to."""
+
+
+@contextmanager
+def warned_if_paused(client: Client) -> Iterator[None]:
+    """Warn, if what is done here takes long, that all workers are paused for want of memory."""
+    timer = threading.Timer(_PATIENCE, _warn_if_paused, [client])
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _warn_if_paused(client: Client) -> None:
+    workers = client.scheduler_info()["workers"].values()
+    if workers and all(worker["status"] == "paused" for worker in workers):
+        warnings.warn(
+            f"Dask has paused all workers ({len(workers)}): they use most of their memory limit, "
+            "so this fit waits. Start them with a larger --memory-limit; one needs some 600 MB "
+            "beside its data, most of it while it compiles.",
+            UserWarning,
+            stacklevel=2,
+        )
 
 
 def _call(

@@ -14,7 +14,9 @@ PARAMETERS = {
 }  # fmt: skip
 
 _SAME = {"prior", "likelihood", "loadings", "init", "zeros"}  # words of plain English
-_WORDS = re.compile(r"\b(" + "|".join(sorted(set(PARAMETERS.values()) - _SAME)) + r")\b(=?)")
+_NAMES = "|".join(sorted(set(PARAMETERS.values()) - _SAME))
+# What is followed by its R-hat is a quantity of the posterior, not a parameter.
+_WORDS = re.compile(rf"\b({_NAMES})\b(?! \(R-hat)(=?)")
 _OPTIONS = {name: "--" + option.replace("_", "-") for option, name in PARAMETERS.items()}
 
 

@@ -28,6 +28,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow  # most of it is six interpreters that start; the fast suite has four workers here
 def test_same_draws_on_four_processes_however_the_data_are_cut(tmp_path):
     """Likelihoods, complete and missing, two chunkings and a folder, on one cluster."""
     counts = np.random.default_rng(3).poisson(1.5, Y.shape).astype(float)
