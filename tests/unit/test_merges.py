@@ -9,7 +9,7 @@ from dibpnmf import DIBPNMF
 from dibpnmf.datasets import make_planted
 from dibpnmf.inference import merges
 from dibpnmf.inference.executors import Serial
-from dibpnmf.inference.gibbs import Problem, State, sweep_joint
+from dibpnmf.inference.gibbs import Info, Problem, State, sweep_joint
 from dibpnmf.likelihoods import Gaussian
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta
@@ -55,9 +55,9 @@ def test_columns_that_share_nothing_and_equal_ones():
     np.testing.assert_allclose(np.outer(*merges._weights(same, same)).sum(), 2.0)
 
 
-def planted_state(split: bool):
+def planted_state(split: bool, seed: int = 0):
     """A problem at its true factors, or with the first of them divided in two."""
-    data = make_planted(60, 50, 3, noise="gaussian", random_state=0)
+    data = make_planted(60, 50, 3, noise="gaussian", random_state=seed)
     observations = Observations.from_matrix(data.data)
     kernel = Gaussian(1.0 / (0.1 / observations.scale) ** 2).kernel(0.05 / observations.scale)
     prior = BivariateBeta()
@@ -84,18 +84,26 @@ def shares(state: State) -> np.ndarray:
     return size / size.sum()
 
 
-def test_a_divided_factor_is_merged():
-    problem, state, info = planted_state(split=True)
-    assert np.sum(shares(state) > 0.01) == 4
-    for sweep in range(3, 3 + 4 * merges.EVERY, merges.EVERY):
+def after_tries(problem: Problem, state: State, info: Info) -> State:
+    """As warm-up does it, ten times: a try is a comparison of two noisy levels."""
+    for sweep in range(3, 3 + 10 * merges.EVERY, merges.EVERY):
         state = merges.merge(problem, state, info, sweep)
+        state, info = sweep_joint(problem, state, sweep)
+    return state
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_divided_factor_is_merged(seed):
+    problem, state, info = planted_state(split=True, seed=seed)
+    assert np.sum(shares(state) > 0.01) == 4
+    state = after_tries(problem, state, info)
     assert np.sum(shares(state) > 0.01) == 3
 
 
-def test_true_factors_stay():
-    problem, state, info = planted_state(split=False)
-    for sweep in range(3, 3 + 4 * merges.EVERY, merges.EVERY):
-        state = merges.merge(problem, state, info, sweep)
+@pytest.mark.parametrize("seed", range(4))
+def test_true_factors_stay(seed):
+    problem, state, info = planted_state(split=False, seed=seed)
+    state = after_tries(problem, state, info)
     assert np.sum(shares(state) > 0.01) == 3
 
 
@@ -109,7 +117,7 @@ def test_a_single_column_is_left_alone():
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_planted_gaussian_factors_are_counted_right():
-    """Without merges two of these three came out with six and seven factors."""
+    """Without merges seeds 0 and 2 come out with six and ten factors."""
     for seed in (0, 1, 2):
         data = make_planted(100, 80, 5, noise="gaussian", random_state=seed)
         model = DIBPNMF(likelihood="gaussian", n_warmup=100, n_draws=60, n_chains=2,

@@ -57,7 +57,7 @@ class Broadcast:
         self.packed = packed
         self._lock = threading.Lock()
         self._array: Floats | None = None
-        self._lists: Lists | None = None
+        self._lists: dict[bool, Lists] = {}  # without and with their Gram matrix
 
     def __reduce__(self) -> Any:
         return Broadcast, (self.packed,)
@@ -74,9 +74,9 @@ class Broadcast:
             return self._array
 
     def lists(self, with_gram: bool) -> Lists:
-        """Their on-entries, listed; always asked for with, or always without, the Gram matrix."""
+        """Their on-entries, listed."""
         array = self.array()
         with self._lock:
-            if self._lists is None:
-                self._lists = list_entries(array, with_gram)
-            return self._lists
+            if with_gram not in self._lists:
+                self._lists[with_gram] = list_entries(array, with_gram)
+            return self._lists[with_gram]

@@ -46,7 +46,10 @@ class Lists(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Working memory for one row; "local" cells are all N, or the stored ones if others miss."""
+    """Working memory for one row; "local" cells are all N, or the stored ones if others miss.
+
+    As the exponential and Poisson likelihoods fill it. The Gaussian needs less: see its file.
+    """
 
     mean: Floats  # λ of each local cell
     y: Floats  # value of each stored cell

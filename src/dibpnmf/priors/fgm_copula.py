@@ -12,17 +12,11 @@ from dibpnmf._compile import kernel
 from dibpnmf.priors.base import Floats, require_number, start_value
 from dibpnmf.priors.stick_pairs import (
     PairedSticksPrior,
-    PairState,
-    draw_pairs,
     implements_draw_pairs,
     implements_log_pair,
     implements_move_theta,
+    implements_theta_at,
     implements_with_margin,
-    move_theta,
-    refresh_tail,
-    stretch_tail,
-    update_sticks,
-    update_sticks_literal,
 )
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
@@ -124,31 +118,9 @@ def _draw_pairs(kind, s, theta, log_nu, start):  # type: ignore[no-untyped-def]
         log_nu[1, k] = math.log(min(w, 1.0 - 2.0**-53)) / theta[1]
 
 
-@kernel
-def extend(s: Stream, kind: Theta, theta: Floats, log_nu: Floats, start: int) -> None:
-    """Draw stick pairs from the prior from ``start`` on, in place."""
-    draw_pairs(kind, s, theta, log_nu, start)
-
-
-@kernel
-def _theta(theta: Floats) -> Theta:
+@implements_theta_at(Theta)
+def _theta_at(kind, theta):  # type: ignore[no-untyped-def]
     return Theta(theta[0], theta[1], theta[2])
-
-
-@kernel
-def update(s: Stream, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move θ, then the sticks, in place."""
-    move_theta(_theta(state.theta), s, state, learned, hyper)
-    update_sticks(s, _theta(state.theta), state.log_nu, counts, sizes)
-    stretch_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
-    refresh_tail(s, _theta(state.theta), state, counts, sizes, learned, hyper)
-
-
-@kernel
-def update_literal(s: Stream, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move θ, then the sticks, by the paper's steps, in place."""
-    move_theta(_theta(state.theta), s, state, learned, hyper)
-    update_sticks_literal(s, _theta(state.theta), state.theta, state.log_nu, counts, sizes)
 
 
 @dataclass(frozen=True)
@@ -176,10 +148,6 @@ class FGMCopula(PairedSticksPrior):
 
     name: ClassVar[str] = "copula"
     theta_names: ClassVar[tuple[str, ...]] = ("alpha1", "alpha2", "rho")
-
-    _extend = staticmethod(extend)
-    _update_kernel = staticmethod(update)
-    _literal_kernel = staticmethod(update_literal)
 
     def _check_value(self, key: str, value: object) -> None:
         if key != "rho":

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,6 +51,13 @@ _with_margin = KernelFunction(
 )
 with_margin = _with_margin.call
 implements_with_margin = _with_margin.implement
+
+_theta_at = KernelFunction(
+    "theta_at",
+    """Return θ as a NamedTuple like ``kind``, with the values of an array: (kind, theta).""",
+)
+theta_at = _theta_at.call
+implements_theta_at = _theta_at.implement
 
 _TAIL_TRIES = 2
 
@@ -149,9 +155,15 @@ def stretch_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
     first = first_of_tail(counts)
     for t in range(2):
         if learned[t]:
-            present = with_margin(with_margin(kind, 0, theta[0]), 1, theta[1])
             target = StretchMove(
-                present, theta[t], t, log_nu, first, sizes[t], hyper[t, 0], hyper[t, 1]
+                theta_at(kind, theta),
+                theta[t],
+                t,
+                log_nu,
+                first,
+                sizes[t],
+                hyper[t, 0],
+                hyper[t, 1],
             )
             x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
             theta[t] *= math.exp(-x)
@@ -285,12 +297,32 @@ def log_odds_of_sticks(log_nu: Floats) -> Floats:
     return out
 
 
+@kernel
+def extend(s: Stream, kind, theta: Floats, log_nu: Floats, start: int) -> None:  # type: ignore[no-untyped-def]
+    """Draw stick pairs from the prior from ``start`` on, in place."""
+    draw_pairs(kind, s, theta, log_nu, start)
+
+
+@kernel
+def update(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move θ, then the sticks, in place."""
+    theta = state.theta
+    move_theta(kind, s, state, learned, hyper)
+    update_sticks(s, theta_at(kind, theta), state.log_nu, counts, sizes)
+    stretch_tail(s, kind, state, counts, sizes, learned, hyper)
+    refresh_tail(s, kind, state, counts, sizes, learned, hyper)
+
+
+@kernel
+def update_literal(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move θ, then the sticks, by the paper's steps, in place."""
+    theta = state.theta
+    move_theta(kind, s, state, learned, hyper)
+    update_sticks_literal(s, theta_at(kind, theta), theta, state.log_nu, counts, sizes)
+
+
 class PairedSticksPrior(Prior[PairState]):
     """A prior of stick pairs; its file adds the pair's density, its draw and the θ update."""
-
-    _extend: ClassVar[Callable[..., None]]
-    _update_kernel: ClassVar[Callable[..., None]]
-    _literal_kernel: ClassVar[Callable[..., None]]
 
     @abstractmethod
     def _start_theta(self, s: Stream) -> list[float]:
@@ -313,7 +345,7 @@ class PairedSticksPrior(Prior[PairState]):
         log_nu = np.empty((2, K))
         start = state.log_nu.shape[1]
         log_nu[:, :start] = state.log_nu
-        self._extend(s, self._theta_tuple(state.theta), state.theta, log_nu, start)
+        extend(s, self._theta_tuple(state.theta), state.theta, log_nu, start)
         return PairState(log_nu, state.theta.copy())
 
     def log_odds(self, state: PairState) -> Floats:
@@ -322,18 +354,19 @@ class PairedSticksPrior(Prior[PairState]):
 
     def update(self, s: Stream, state: PairState, counts: Floats, sizes: Floats) -> PairState:
         """Slice-sample θ, then every stick."""
-        return self._run(self._update_kernel, s, state, counts, sizes)
+        return self._run(update, s, state, counts, sizes)
 
     def update_literal(
         self, s: Stream, state: PairState, counts: Floats, sizes: Floats
     ) -> PairState:
         """Algorithms 2 and 3: θ, then Metropolis-Hastings for μ (Z and V follow)."""
-        return self._run(self._literal_kernel, s, state, counts, sizes)
+        return self._run(update_literal, s, state, counts, sizes)
 
     def _run(self, kernel, s, state, counts, sizes) -> PairState:  # type: ignore[no-untyped-def]
         new = PairState(state.log_nu.copy(), state.theta.copy())
         learned = np.array([value is None for value in self._fixed_theta()])
-        kernel(s, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
+        kind = self._theta_tuple(new.theta)
+        kernel(s, kind, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
         return new
 
     def log_density(self, state: PairState) -> float:
