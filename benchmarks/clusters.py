@@ -4,7 +4,8 @@
     python -m benchmarks.clusters --data cora --seeds 0 --chains 2 --sweeps 200
 
 NMI, ARI and JC of `consensus_clusters`, with as many clusters as there are labels, and of
-k-means on the same tf-idf. Poisson takes counts: it is given the words as they are.
+k-means on the same tf-idf. Poisson takes counts: it is fitted to the words as they are, and its
+documents are compared by their tf-idf as all others are.
 """
 
 from __future__ import annotations
@@ -54,18 +55,19 @@ def main() -> None:
         for likelihood in options.likelihoods:
             Y = documents.data if likelihood == "poisson" else weighted
             found = [
-                scores(truth, _clusters(Y, n, likelihood, seed, options)) for seed in options.seeds
+                scores(truth, _clusters(Y, weighted, n, likelihood, seed, options))
+                for seed in options.seeds
             ]
             _show(f"{name}, {likelihood}", found)
 
 
-def _clusters(Y, n: int, likelihood: str, seed: int, options) -> np.ndarray:
+def _clusters(Y, weighted, n: int, likelihood: str, seed: int, options) -> np.ndarray:
     warmup = 2 * options.sweeps // 3
     model = DIBPNMF(likelihood=likelihood, n_warmup=warmup, n_draws=options.sweeps - warmup,
                     n_chains=options.chains, random_state=seed, n_jobs=-1)  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return model.fit(Y).consensus_clusters(n)
+        return model.fit(Y).consensus_clusters(n, Y=weighted)
 
 
 def _show(name: str, table: list[np.ndarray]) -> None:

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.cluster import KMeans
 
+from dibpnmf.similarity import unit_rows
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -32,13 +34,14 @@ def eigengap(values: Floats) -> int:
     return int(np.argmax(values[:-1] - values[1:])) + 2 if values.size > 1 else values.size + 1
 
 
-def consensus(similarity: Floats, n_clusters: int | None, seed: int) -> Ints:
+def consensus(similarity: Floats, n_clusters: int | None, seed: int, sparse: bool = True) -> Ints:
     """Label the rows of a similarity matrix; the largest cluster is 0.
 
-    k-means on where a random walk along the similarities goes in one step (a diffusion map):
-    eigenvectors weighted by their eigenvalues, many of them, so that it matters little where they
-    are cut off; without the first, which is the same for all rows. Rows are brought to length 1:
-    those with few neighbours lie near the origin and would otherwise make one huge cluster.
+    k-means on points whose products are the normalised similarities: eigenvectors weighted by
+    the roots of their eigenvalues, many of them, so that it matters little where they are cut off;
+    without the first, which is the same for all rows. In a ``sparse`` similarity some rows have
+    few neighbours, lie near the origin and would make one huge cluster: there points are where a
+    random walk goes in one step (a diffusion map), brought to length 1.
     """
     size = similarity.shape[0]
     if size == 1:
@@ -46,9 +49,9 @@ def consensus(similarity: Floats, n_clusters: int | None, seed: int) -> Ints:
     walk, first = normalised(similarity)
     values, vectors = leading_eigenvectors(walk - np.outer(first, first), min(size, MOST_CLUSTERS))
     n = eigengap(values) if n_clusters is None else n_clusters
-    embedding = vectors * np.maximum(values, 0.0)
-    length = np.linalg.norm(embedding, axis=1, keepdims=True)
-    embedding = embedding / np.where(length > 0.0, length, 1.0)
+    embedding = vectors * np.sqrt(np.maximum(values, 0.0))
+    if sparse:
+        embedding = unit_rows(vectors * np.maximum(values, 0.0))
     labels = KMeans(n, n_init=_STARTS, random_state=seed).fit_predict(embedding)
     by_size = np.argsort(-np.bincount(labels, minlength=n), kind="stable")
     return np.argsort(by_size)[labels]

@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from dibpnmf import _validation as check
-from dibpnmf import clustering, prediction, scoring
+from dibpnmf import clustering, prediction, scoring, similarity
 from dibpnmf._parameters import check_parameters
 from dibpnmf.diagnostics import (
     InterruptedWarning,
@@ -696,18 +696,50 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Draw the loadings of dense rows in units of the fitted mean."""
         return self._embed(Observations.from_matrix(rows, self.zeros, scale=1.0))
 
-    def posterior_similarity(self, rows: ArrayLike | None = None) -> Floats:
-        """Posterior mean cosine similarity of rows of AXᵀ, all of them or a subset.
+    def posterior_similarity(
+        self, rows: ArrayLike | None = None, *, Y: ArrayLike | None = None
+    ) -> Floats:
+        """How alike rows are, from 0 to 1, averaged over draws and chains.
 
         Averaged over 100 draws or a few more, evenly spread, if there are so many.
+
+        Parameters
+        ----------
+        rows : array-like of int, optional
+            Rows to compare, by default all.
+        Y : array-like or sparse matrix, optional
+            The matrix that was fitted, or the same in other weights (tf-idf of fitted counts).
+            Without it, rows are compared by what the model says of them: the cosine of rows of
+            AXᵀ. With it, by what is in them: each row is correlated with the profile of every
+            factor, the mean of the rows that use it, and rows with the same correlations are
+            alike. This sees columns that a sparse factor leaves out, as it does with most words,
+            and is the better guide to groups of documents.
+
+        Returns
+        -------
+        similarity : ndarray of shape (n_rows, n_rows)
         """
         draws = self._draws()
-        draws = draws[prediction.spread_evenly(len(draws), prediction.SIMILARITY_DRAWS)]
-        chosen = np.arange(self._shape[0]) if rows is None else rows
-        index = check.cell_indices("rows", chosen, self._shape[0])
-        return prediction.similarity((draw.unpack() for draw in draws), index)
+        some = draws[prediction.spread_evenly(len(draws), similarity.ENOUGH_DRAWS)]
+        index = np.arange(self._shape[0])
+        if rows is not None:
+            index = check.cell_indices("rows", rows, self._shape[0])
+        sides = (draw.unpack() for draw in some)
+        if Y is None:
+            return similarity.similarity_of_means(sides, index)
+        check.not_elsewhere(Y, "This")
+        matrix = check.matrix(self, Y, reset=False, largest=_LARGEST)
+        if matrix.shape[0] != self._shape[0]:
+            raise ValueError(
+                f"Y must be the matrix that was fitted, with {self._shape[0]} rows; this one has "
+                f"{matrix.shape[0]}."
+            )
+        deviations = similarity.Deviations.of(Observations.from_matrix(matrix, self.zeros))
+        return similarity.similarity_by_profiles(sides, deviations, index)
 
-    def consensus_clusters(self, n_clusters: int | None = None) -> NDArray[np.int64]:
+    def consensus_clusters(
+        self, n_clusters: int | None = None, *, Y: ArrayLike | None = None
+    ) -> NDArray[np.int64]:
         """Cluster the rows by `posterior_similarity`, averaged over all draws and chains.
 
         Parameters
@@ -715,6 +747,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         n_clusters : int, optional
             By default the number before the largest gap between the eigenvalues of the
             normalised similarity, from 2 to 30.
+        Y : array-like or sparse matrix, optional
+            The matrix that was fitted, or the same in other weights, for the similarity by the
+            factors' profiles: see `posterior_similarity`. Recommended for documents.
 
         Returns
         -------
@@ -729,7 +764,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"n_clusters must be at most the number of rows, {self._shape[0]}; "
                     f"got {n_clusters}."
                 )
-        return clustering.consensus(self.posterior_similarity(), n_clusters, seed=0)
+        alike = self.posterior_similarity(Y=Y)
+        return clustering.consensus(alike, n_clusters, seed=0, sparse=Y is None)
 
     @property
     def posterior_(self) -> xarray.DataTree:

@@ -1,4 +1,4 @@
-"""What kept draws say about single cells and about rows: means, intervals, densities."""
+"""What kept draws say about single cells: means, intervals, densities."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 
 from dibpnmf._compile import kernel
 from dibpnmf.likelihoods.base import Likelihood
-from dibpnmf.posterior import CompactDraw, Sides, unit_columns
+from dibpnmf.posterior import CompactDraw
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _TABLE = 2e7  # numbers in a table of draws × cells held at once
-SIMILARITY_DRAWS = 100  # draws a similarity is averaged over, evenly spread
 _DISTRIBUTION_DRAWS = 400  # draws a predictive distribution is mixed from, evenly spread
 
 
@@ -147,24 +146,3 @@ def level_quantile(cumulative: Floats, levels: Floats, q: float) -> Floats:
 def spread_evenly(n: int, enough: int = _DISTRIBUTION_DRAWS) -> slice:
     """Draws that suffice for a distribution, out of n."""
     return slice(None, None, max(1, n // enough))
-
-
-def similarity(draws: Iterable[Sides], rows: Ints) -> Floats:
-    """Posterior mean cosine similarity of rows of AXᵀ; a row without factors is like no other.
-
-    Of AXᵀ and not of A: two draws may divide the same AXᵀ among factors differently.
-    """
-    total = np.zeros((rows.size, rows.size))
-    n = 0
-    for A, X in draws:
-        directions = unit_columns(X)
-        lengths = np.einsum("nk,nk->k", X, directions)
-        own = unit_columns((A[rows] * lengths).T).T
-        product = own @ (directions.T @ directions) @ own.T
-        norms = np.sqrt(product.diagonal())
-        norms = np.where(norms > 0.0, norms, 1.0)
-        total += product / norms[:, None] / norms
-        n += 1
-    total /= n
-    np.fill_diagonal(total, 1.0)
-    return np.clip(total, 0.0, 1.0)

@@ -22,18 +22,20 @@ def blocks(noise: float, sizes=SIZES) -> tuple[np.ndarray, np.ndarray]:
     return S, truth
 
 
+@pytest.mark.parametrize("sparse", [True, False])
 @pytest.mark.parametrize("n_clusters", [None, 3])
-def test_planted_groups(n_clusters):
+def test_planted_groups(n_clusters, sparse):
     S, truth = blocks(0.2)
-    labels = consensus(S, n_clusters, seed=0)
+    labels = consensus(S, n_clusters, seed=0, sparse=sparse)
     np.testing.assert_array_equal(labels, truth)  # the largest is 0
 
 
-def test_rows_without_neighbours():
+@pytest.mark.parametrize("sparse", [True, False])
+def test_rows_without_neighbours(sparse):
     """Rows like no other row still get a label, and do not break the groups of the others."""
     S, truth = blocks(0.0)
     S[-1, :-1] = S[:-1, -1] = 0.0
-    labels = consensus(S, 4, seed=0)
+    labels = consensus(S, 4, seed=0, sparse=sparse)
     assert adjusted_rand_score(truth[:-1], labels[:-1]) == 1.0
 
 
@@ -61,6 +63,7 @@ def test_clusters_of_a_fit():
     model.fit(Y)
     for n_clusters in (None, 3):
         np.testing.assert_array_equal(model.consensus_clusters(n_clusters), truth)
+        np.testing.assert_array_equal(model.consensus_clusters(n_clusters, Y=Y), truth)
     assert set(model.consensus_clusters(1)) == {0}
     with pytest.raises(ValueError, match="at most the number of rows, 30; got 31"):
         model.consensus_clusters(31)

@@ -438,6 +438,30 @@ def test_posterior_similarity_is_the_mean_cosine(fitted):
     np.testing.assert_allclose(subset, similarity[np.ix_(rows, rows)], atol=1e-12)
 
 
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_similarity_by_profiles_is_the_mean_cosine_of_correlations(is_complete):
+    rng = np.random.default_rng(1)
+    Y = rng.gamma(0.5, 1.0, (12, 9)) * (rng.random((12, 9)) < 0.7)
+    if not is_complete:
+        Y[rng.random(Y.shape) < 0.3] = np.nan
+    model = small(likelihood="gaussian", n_draws=6).fit(Y)
+    deviations = np.nan_to_num(Y - np.nanmean(Y, axis=0))
+    cosines = []
+    for A in draws_of(model)[0].reshape(-1, *draws_of(model)[0].shape[2:]):
+        used = A[:, A.any(axis=0)]
+        profiles = used.T @ deviations
+        embedding = deviations @ (profiles.T / np.linalg.norm(profiles, axis=1))
+        unit = embedding / np.linalg.norm(embedding, axis=1, keepdims=True)
+        cosines.append(unit @ unit.T)
+    expected = np.clip(np.mean(cosines, axis=0), 0.0, 1.0)
+    np.testing.assert_allclose(model.posterior_similarity(Y=Y), expected, atol=1e-10)
+    np.testing.assert_allclose(
+        model.posterior_similarity([3, 1], Y=Y), expected[np.ix_([3, 1], [3, 1])], atol=1e-10
+    )
+    with pytest.raises(ValueError, match="with 12 rows; this one has 11"):
+        model.posterior_similarity(Y=Y[1:])
+
+
 def test_dense_zeros_are_observed_and_a_warning_says_so():
     Y = np.random.default_rng(0).poisson(1.0, (8, 6)).astype(float)
     with pytest.warns(UserWarning, match="its zeros are taken as observed: put NaN"):
