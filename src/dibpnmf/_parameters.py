@@ -78,10 +78,10 @@ def _check_columns(model: DIBPNMF) -> None:
         )
 
 
-def starts_of(init: str | list[str]) -> list[str]:
+def starts_of(init: str | list[str], best: str = "nmf") -> list[str]:
     """Names of starts, to be dealt to the chains in turn."""
     names = list(init) if isinstance(init, (list, tuple)) else [init]
     if not names:
         raise ValueError(f"init must name at least one of {', '.join(STARTS)}; got {init!r}.")
     # Chains that start apart and meet are better evidence than chains that start alike.
-    return [kind for name in names for kind in (("nmf", "prior") if name == "auto" else (name,))]
+    return [kind for name in names for kind in ((best, "prior") if name == "auto" else (name,))]

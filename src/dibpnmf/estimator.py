@@ -135,7 +135,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     init : "auto", {"nmf", "prior"} or a list of these, default="auto"
         Start of a chain: a quick factorization cut to masks (from another random point each
         chain), or a draw from the prior. A list is dealt to the chains in turn; "auto" is
-        ["nmf", "prior"].
+        ["nmf", "prior"]. But where the exponential likelihood meets at most 30 rows or columns,
+        each of these starts as a factor of its own instead of "nmf": sweeps remove the needless.
     random_state : int, RandomState or None
         The draws are a function of the data, the parameters and this seed, to the bit,
         whatever ``n_jobs``.

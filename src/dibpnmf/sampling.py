@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from joblib import effective_n_jobs
 from numba.core.config import NUMBA_NUM_THREADS  # type: ignore[attr-defined]
@@ -55,14 +55,22 @@ def likelihood_of(model: DIBPNMF, observations: Observations) -> Likelihood:
     return LIKELIHOODS[model.likelihood]().in_units_of(observations.scale)
 
 
-def truncation(model: DIBPNMF, shape: tuple[int, int]) -> tuple[int, int]:
-    """Columns to start with, and the most that warm-up may grow them to."""
-    if model.n_components is not None:
-        return model.n_components, model.n_components
-    if model.max_components is not None:
-        return model.max_components, model.max_components
-    start = starts.default_rank(shape) + HEADROOM
-    return start, max(start, min(500, 2 * sum(shape)))
+class Beginning(NamedTuple):
+    """How chains begin: the kind of start, its columns, and what warm-up may grow them to."""
+
+    kind: str
+    K: int
+    most_columns: int
+
+
+def beginning_of(model: DIBPNMF, shape: tuple[int, int], likelihood: Likelihood) -> Beginning:
+    """Choose start and truncation."""
+    kind, rank = starts.best_start(shape, likelihood)
+    asked = model.max_components if model.n_components is None else model.n_components
+    if asked is not None:
+        return Beginning(kind if rank <= asked else "nmf", asked, asked)
+    K = rank + HEADROOM
+    return Beginning(kind, K, max(K, min(500, 2 * sum(shape))))
 
 
 _taken = 0  # threads that fits of this process work in
@@ -188,7 +196,7 @@ def sample(
     likelihood = likelihood_of(model, observations)
     loadings = LOADINGS[model.loadings]()
     generative = Model(prior, likelihood, run.epsilon, loadings)
-    K, most_columns = truncation(model, observations.shape)
+    kind, K, most_columns = beginning_of(model, observations.shape, likelihood)
     # A start that is kept may have factors twice; a number that was asked for stays.
     with_merges = (
         likelihood.keeps_its_start and model.scheme == "joint" and model.n_components is None
@@ -202,7 +210,7 @@ def sample(
         for c, record in enumerate(records)
     ]
     saved = [saver.resume() if saver else None for saver in savers]
-    kinds = starts_of(model.init)
+    kinds = starts_of(model.init, kind)
     progress = Progress(
         model.n_chains, schedule.n_sweeps, model.n_warmup, should_show(model.progress),
         [last.sweep if last else 0 for last in saved],

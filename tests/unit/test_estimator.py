@@ -222,7 +222,7 @@ def test_binding_truncation_is_told_with_what_to_pass(planted):
 
 
 def test_truncation_grows_in_warmup_and_is_frozen_after(planted, monkeypatch):
-    monkeypatch.setattr(starts, "default_rank", lambda shape: 1)
+    monkeypatch.setattr(starts, "best_start", lambda shape, likelihood: ("nmf", 1))
     monkeypatch.setattr(sampling, "HEADROOM", 1)
     assert small(n_warmup=0).fit(planted).max_components_ == 2
     model = small(n_warmup=60, init="prior", random_state=1).fit(planted)
@@ -234,11 +234,10 @@ def test_truncation_grows_in_warmup_and_is_frozen_after(planted, monkeypatch):
 # ---------------------------------------------------------------------- parameters
 
 
-def test_starts_are_dealt_to_the_chains(planted):
+def test_starts_are_dealt_to_the_chains():
+    Y = make_planted(40, 31, 3, random_state=0).data  # too large for a trivial start
     by_init = {
-        init if isinstance(init, str) else "both": draws_of(
-            small(init=init, n_draws=4).fit(planted)
-        )
+        init if isinstance(init, str) else "both": draws_of(small(init=init, n_draws=4).fit(Y))
         for init in ("nmf", "prior", "auto", ["nmf", "prior"])
     }
     log_p = {name: values[2] for name, values in by_init.items()}

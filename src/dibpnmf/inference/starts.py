@@ -1,4 +1,4 @@
-"""Where chains start: a quick nonnegative factorization cut to masks, or the prior."""
+"""Where chains start: a factorization cut to masks, quick or trivial, or the prior."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dibpnmf._compile import kernel
 from dibpnmf.inference.executors import Executor, Rows, Serial, Whole
 from dibpnmf.inference.gibbs import Problem, State, summarise
 from dibpnmf.inference.labels import relabel
-from dibpnmf.likelihoods.base import draw_noise, kernel_at
+from dibpnmf.likelihoods.base import Likelihood, draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import measure_rows
 from dibpnmf.model import Model
 from dibpnmf.observations import Cells, Observations
@@ -25,6 +25,7 @@ _ITERATIONS = 60
 _WORK = 2e9  # multiply-adds that a start may take
 _SETTLING = 30  # moves of sticks and rates given a start
 _THRESHOLD = 0.1  # share of a column's maximum below which a loading starts off
+_MOST_FACTORS = 30
 
 
 def default_rank(shape: tuple[int, int]) -> int:
@@ -32,7 +33,19 @@ def default_rank(shape: tuple[int, int]) -> int:
 
     An overcomplete start reached the best modes on planted data; too few factors never did.
     """
-    return max(1, min(30, min(shape), math.ceil(1.5 * math.sqrt(min(shape)))))
+    return max(1, min(_MOST_FACTORS, min(shape), math.ceil(1.5 * math.sqrt(min(shape)))))
+
+
+def best_start(shape: tuple[int, int], likelihood: Likelihood) -> tuple[str, int]:
+    """Kind of start and its number of factors.
+
+    A likelihood that does not keep its start removes any number of needless factors in a few
+    sweeps, and needs hundreds to find those that a start lacks: a small matrix starts with all
+    there can be.
+    """
+    if likelihood.keeps_its_start or min(shape) > _MOST_FACTORS:
+        return "nmf", default_rank(shape)
+    return "trivial", min(shape)
 
 
 @kernel
@@ -96,6 +109,26 @@ def quick_factorization(
     return _cut(A, X)
 
 
+@kernel
+def _copy_rows(_, start: int, stop: int, cells: Cells, X: Floats) -> None:  # type: ignore[no-untyped-def]
+    """Write the stored cells of rows start..stop into X."""
+    for n in range(start, stop):
+        for p in range(cells.indptr[n], cells.indptr[n + 1]):
+            X[n, cells.indices[p]] = cells.values[p]
+
+
+def trivial_factorization(observations: Observations, executor: Executor) -> tuple[Floats, Floats]:
+    """Factorise as Y = I Y: each row has a factor of its own, or each column if these are fewer."""
+    shape = observations.shape
+    own = 0 if shape[0] <= shape[1] else 1
+    other = np.zeros((shape[1 - own], shape[own]))
+    executor.map_blocks(
+        _copy_rows, None, other.shape[0], observations.side(1 - own), Rows(other),
+    )  # fmt: skip
+    one = np.eye(shape[own])
+    return _cut(*((one, other) if own == 0 else (other, one)))
+
+
 def _cut(A: Floats, X: Floats) -> tuple[Floats, Floats]:
     """Balance the two sides, switch small loadings off, and sort by share."""
     # A dead column would divide by zero: leave it dead.
@@ -156,15 +189,21 @@ def background_rate(
 
 
 def start_state(problem: Problem, model: Model, K: int, kind: str) -> State:
-    """Start a chain with K columns from a quick factorization ("nmf") or from the prior."""
+    """Start a chain with K columns from a factorization ("nmf", "trivial") or from the prior."""
     observations = problem.observations
     s = problem.stream(1, streams.START)
     draw = model.simulate(s, observations.shape, K)
     state = State(draw.loadings, draw.prior, draw.tau, noise=draw.noise)
     if kind == "prior":
         return state
-    rank = min(K, default_rank(observations.shape))
-    factors = quick_factorization(observations, rank, problem.seed, problem.chain, problem.executor)
+    if kind == "trivial":
+        factors = trivial_factorization(observations, problem.executor)
+    else:
+        rank = min(K, default_rank(observations.shape))
+        factors = quick_factorization(
+            observations, rank, problem.seed, problem.chain, problem.executor
+        )
+    rank = factors[0].shape[1]
     for t in range(2):
         draw.loadings[t][:] = 0.0
         draw.loadings[t][:, :rank] = factors[t]
