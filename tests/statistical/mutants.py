@@ -250,7 +250,7 @@ MUTANTS = [
         "missing cells counted as zeros",
         "inference/gibbs.py",
         "observations.is_complete, Rows(own),\n        "
-        "Whole(other, with_gram=observations.is_complete)",
+        "Whole(other, for_all_cells=observations.is_complete)",
         "True, Rows(own),\n        Whole(other)",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
     ),

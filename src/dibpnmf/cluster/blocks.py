@@ -40,7 +40,7 @@ class OtherSide:
     """The place of the other side's loadings, and of their lists after them."""
 
     with_lists: bool
-    with_gram: bool
+    for_all_cells: bool
 
 
 class Call(NamedTuple):
@@ -119,7 +119,7 @@ def _fill(
             assert whole is not None
             yield whole.array()
             if argument.with_lists:
-                yield whole.lists(argument.with_gram)
+                yield whole.lists(argument.for_all_cells)
         else:
             yield argument
 

@@ -156,7 +156,7 @@ def _call(
             places.append(OwnRows(len(rows), argument.is_written))
             rows.append(argument)
         elif isinstance(argument, Whole):
-            places.append(OtherSide(argument.with_lists, argument.with_gram))
+            places.append(OtherSide(argument.with_lists, argument.for_all_cells))
             whole = argument
         else:
             places.append(argument)

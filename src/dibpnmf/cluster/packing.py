@@ -73,10 +73,10 @@ class Broadcast:
                 self._array = unpack(self.packed)
             return self._array
 
-    def lists(self, with_gram: bool) -> Lists:
+    def lists(self, for_all_cells: bool) -> Lists:
         """Their on-entries, listed."""
         array = self.array()
         with self._lock:
-            if with_gram not in self._lists:
-                self._lists[with_gram] = list_entries(array, with_gram)
-            return self._lists[with_gram]
+            if for_all_cells not in self._lists:
+                self._lists[for_all_cells] = list_entries(array, for_all_cells)
+            return self._lists[for_all_cells]

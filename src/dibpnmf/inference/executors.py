@@ -30,7 +30,7 @@ class Whole(NamedTuple):
 
     array: NDArray[Any]
     with_lists: bool = True
-    with_gram: bool = True  # among the lists
+    for_all_cells: bool = True  # whether lists for sums over all cells are among them
 
 
 class Executor(Protocol):
@@ -55,7 +55,7 @@ def _unwrapped(arguments: tuple[Any, ...]) -> Iterator[Any]:
         else:
             yield argument
         if isinstance(argument, Whole) and argument.with_lists:
-            yield list_entries(argument.array, argument.with_gram)
+            yield list_entries(argument.array, argument.for_all_cells)
 
 
 class Serial:

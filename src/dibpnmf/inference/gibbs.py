@@ -94,7 +94,7 @@ def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep:
     problem.executor.map_blocks(
         update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, Rows(own),
-        Whole(other, with_gram=observations.is_complete), log_odds[t], slabs,
+        Whole(other, for_all_cells=observations.is_complete), log_odds[t], slabs,
         np.uint64(problem.seed), problem.chain, sweep, SIDES[t], Rows(out, is_read=False),
     )  # fmt: skip
     return out

@@ -136,47 +136,65 @@ def padded(m: int) -> int:
 
 
 @kernel
-def list_entries(X: Floats, with_gram: bool) -> Lists:
-    """List the on-entries of a loadings matrix by column and by row.
-
-    The Gram matrix costs K² a row, which only sums over all cells are worth; else it is zero.
-    """
+def _list_rows(X: Floats) -> tuple[Ints, NDArray[np.uint32], Floats]:
+    """On-entries row after row: where each row begins, their columns and values."""
     N, K = X.shape
-    column_ptr = np.zeros(K + 1, np.int64)
     row_ptr = np.zeros(N + 1, np.int64)
     for n in range(N):
+        on = 0
         for k in range(K):
-            if X[n, k] > 0.0:
-                column_ptr[k + 1] += 1
-                row_ptr[n + 1] += 1
-    for k in range(K):
-        column_ptr[k + 1] += column_ptr[k]
-    for n in range(N):
-        row_ptr[n + 1] += row_ptr[n]
-    total = row_ptr[N]
-    sums = np.zeros(K)
-    gram = np.zeros((K, K))
-    column_rows = np.empty(total, np.uint32)  # unsigned: a signed one might count from the end
-    column_values = np.empty(total)
-    row_columns = np.empty(total, np.uint32)
-    row_values = np.empty(total)
-    fill = column_ptr[:-1].copy()
+            on += X[n, k] > 0.0
+        row_ptr[n + 1] = row_ptr[n] + on
+    row_columns = np.empty(row_ptr[N], np.uint32)  # unsigned: a signed one might count from the end
+    row_values = np.empty(row_ptr[N])
     at = 0
     for n in range(N):
         for k in range(K):
             if X[n, k] > 0.0:
-                column_rows[fill[k]] = n
-                column_values[fill[k]] = X[n, k]
-                fill[k] += 1
                 row_columns[at] = k
                 row_values[at] = X[n, k]
                 at += 1
-        for p in range(row_ptr[n], at):
-            sums[row_columns[p]] += row_values[p]
-            if not with_gram:
-                continue
-            for q in range(row_ptr[n], at):
-                gram[row_columns[p], row_columns[q]] += row_values[p] * row_values[q]
+    return row_ptr, row_columns, row_values
+
+
+@kernel
+def _add_gram(row_columns: NDArray[np.uint32], row_values: Floats, gram: Floats) -> None:
+    """Add the products of one row's entries."""
+    for p in range(row_columns.size):
+        for q in range(row_columns.size):
+            gram[row_columns[p], row_columns[q]] += row_values[p] * row_values[q]
+
+
+@kernel
+def list_entries(X: Floats, for_all_cells: bool) -> Lists:
+    """List the on-entries of a loadings matrix by row and, if asked for, by column.
+
+    Lists by column, sums and the Gram matrix, which costs K² a row, serve sums ``for_all_cells``
+    of complete data; where cells are missing nobody reads them, and they are left empty.
+    """
+    N, K = X.shape
+    row_ptr, row_columns, row_values = _list_rows(X)
+    total = row_ptr[N] if for_all_cells else 0
+    column_ptr = np.zeros(K + 1, np.int64)
+    column_rows = np.empty(total, np.uint32)
+    column_values = np.empty(total)
+    sums = np.zeros(K)
+    gram = np.zeros((K, K))
+    if for_all_cells:
+        for p in range(total):
+            column_ptr[row_columns[p] + 1] += 1
+        for k in range(K):
+            column_ptr[k + 1] += column_ptr[k]
+        fill = column_ptr[:-1].copy()
+        for n in range(N):
+            row = slice(row_ptr[n], row_ptr[n + 1])
+            for p in range(row_ptr[n], row_ptr[n + 1]):
+                k = row_columns[p]
+                column_rows[fill[k]] = n
+                column_values[fill[k]] = row_values[p]
+                fill[k] += 1
+                sums[k] += row_values[p]
+            _add_gram(row_columns[row], row_values[row], gram)
     return Lists(
         column_ptr, column_rows, column_values, row_ptr, row_columns, row_values, sums, gram
     )
