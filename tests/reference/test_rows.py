@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Problem, State
+from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.rows import (
+    HELD,
     list_entries,
     log_ratio,
     put_entry,
@@ -27,7 +29,7 @@ from dibpnmf.priors import PRIORS
 from dibpnmf.random import ROW_LOADINGS, ROWS, START, exponential, stream, uniform
 
 from . import formulas
-from .problems import SMALL, opened, taken
+from .problems import SMALL, make_small, opened, taken
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 SEED = 11
@@ -251,6 +253,52 @@ def test_update_rows_reports_the_row_it_leaves(small, tau):
     np.testing.assert_allclose(out[:, 0], rows, rtol=1e-8, atol=1e-9)
     assert np.all(out[:, 2] <= out[:, 1])
     assert np.all(A >= 0.0)
+
+
+def sweep_held(small, A, lists, sweep):
+    """One update of the rows with their masks held."""
+    data, (M, K) = small.observations, A.shape
+    update_rows(
+        small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, lists,
+        np.full(K, HELD), slabs_of(1.0, K), np.uint64(SEED), 2, sweep, ROWS, np.empty((M, 3)),
+    )  # fmt: skip
+
+
+@FIXED
+@given(small=SMALL)
+def test_masks_are_held(small):
+    lists = list_entries(small.X, small.observations.is_complete)
+    A = small.A.copy()
+    for sweep in range(3):
+        sweep_held(small, A, lists, sweep)
+    np.testing.assert_array_equal(A > 0.0, small.A > 0.0)
+    assert np.all(np.isfinite(A))
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
+def test_loadings_with_masks_held_have_the_law_that_the_slice_sampler_has(likelihood, complete):
+    """Means and mean logs of 8,000 draws of Eq. (21), by two samplers that share no code."""
+    small = make_small(likelihood, 5, complete, 0.5, (4, 5), 3)
+    small = small._replace(A=np.where(small.A > 0.0, 1.0, 0.0))
+    M, K = small.A.shape
+    data, n = small.observations, 8000
+    lists = list_entries(small.X, True)
+    held, sliced, V = small.A.copy(), small.A.copy(), np.ones((M, K))
+    draws = np.empty((2, n, M, K))
+    for sweep in range(n):
+        sweep_held(small, held, lists, sweep)
+        update_loadings_literal(
+            small.kernel, 0, M, data.side(0), data.is_complete, sliced, V, small.X,
+            lists, slabs_of(1.0, K), np.uint64(SEED), 2, sweep, ROW_LOADINGS, np.empty((M, 3)),
+        )  # fmt: skip
+        draws[:, sweep] = held, sliced
+    on = small.A > 0.0
+    assert on.any()
+    for values in (draws[..., on], np.log(draws[..., on])):
+        batches = values.reshape(2, 40, n // 40, -1).mean(axis=2)
+        error = np.sqrt((batches.var(axis=1, ddof=1) / 40).sum(axis=0))
+        assert np.all(np.abs(np.diff(batches.mean(axis=1), axis=0)[0]) < 4.5 * error)
 
 
 @pytest.mark.parametrize("scheme", sorted(SCHEMES))

@@ -14,7 +14,7 @@ from dibpnmf import random as streams
 from dibpnmf._compile import kernel
 from dibpnmf.inference.executors import Rows, Whole
 from dibpnmf.inference.gibbs import Problem
-from dibpnmf.likelihoods.rows import update_loadings_literal
+from dibpnmf.likelihoods.rows import HELD, update_rows
 
 Floats = NDArray[np.float64]
 Sides = tuple[Floats, Floats]
@@ -57,10 +57,10 @@ def mean_given_masks(problem: Problem, loadings: Sides, slabs: Floats, n_sweeps:
 
 def _update(problem: Problem, own: list[Floats], t: int, slabs: Floats, sweep: int) -> None:
     observations = problem.observations
-    kept = Rows(own[t].copy(), is_written=False)
     out = Rows(np.empty((own[t].shape[0], 3)), is_read=False, is_written=False)
     problem.executor.map_blocks(
-        update_loadings_literal, problem.likelihood, own[t].shape[0],
-        observations.side(t), observations.is_complete, Rows(own[t]), kept, Whole(own[1 - t]),
+        update_rows, problem.likelihood, own[t].shape[0],
+        observations.side(t), observations.is_complete, Rows(own[t]),
+        Whole(own[1 - t], for_all_cells=observations.is_complete), np.full(own[t].shape[1], HELD),
         slabs, np.uint64(problem.seed), problem.chain, sweep, _PURPOSE[t], out,
     )  # fmt: skip

@@ -127,6 +127,8 @@ MAX_NODES = 64
 # Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
+# Log odds from which a column's mask is held: what is on stays on, what is off stays off.
+HELD = 1e6
 
 
 @inlined
@@ -324,7 +326,7 @@ def update_row(  # type: ignore[no-untyped-def]
     for k in range(X.shape[1]):
         u = uniform(s)
         a = A[i, k]
-        if a == 0.0 and stays_off(lik, row, k, u, log_odds[k]):
+        if a == 0.0 and (log_odds[k] >= HELD or stays_off(lik, row, k, u, log_odds[k])):
             continue
         entry = take_entry(lik, row, complete, A, X, lists, i, k)
         new, was_accepted = draw_entry(lik, entry, a, log_odds[k], slab_of(slabs, k), u, s)
