@@ -3,8 +3,8 @@
 Effective sizes are of four chains from different starts together: a chain that is stuck looks
 well mixed by itself, and only the others tell that it is not. Half of the chains start from the
 prior; on the random binary matrix these need thousands of sweeps to meet the others, and warm-up
-is as long. R-hat is told beside each line: near 1, or the effective size means little. Seconds are of
-processor time, in one thread.
+is as long. R-hat is told beside each line: near 1, or the effective size means little. Seconds are
+of processor time, in one thread.
 """
 
 from __future__ import annotations
