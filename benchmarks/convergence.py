@@ -1,4 +1,4 @@
-"""Sweeps until the log likelihood has made 95% of its rise, on the paper's 20×30 matrix."""
+"""Sweeps until the log likelihood has made 95% of its way, on the paper's 20×30 matrix."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def trace(name: str, scheme: str, seed: int) -> np.ndarray:
     return np.array(watch.values)
 
 
-def sweeps_to_rise(values: np.ndarray) -> int:
+def sweeps_to_level(values: np.ndarray) -> int:
     """Sweeps until 95% of the way from the first sweep to the mean of the last quarter.
 
     Of the way, not of the rise: a start may lie above the level that is kept.
@@ -76,12 +76,12 @@ def run() -> list[Row]:
                 scheme: [trace(name, scheme, seed) for seed in range(_SEEDS)]
                 for scheme in ("joint", "literal")
             }
-            needed = {s: np.array([sweeps_to_rise(t) for t in traces[s]]) for s in traces}
+            needed = {s: np.array([sweeps_to_level(t) for t in traces[s]]) for s in traces}
             level = {s: np.array([t[-_SWEEPS // 4 :].mean() for t in traces[s]]) for s in traces}
             settled = [sweeps_to_settle(t) for t in traces["joint"]]
             low, middle, high = np.quantile(needed["joint"], [0.1, 0.5, 0.9])
             rows.append(
-                Row(f"sweeps to 95% of the rise, joint, 20×30 binary, {name} (worst of "
+                Row(f"sweeps to 95% of the way, joint, 20×30 binary, {name} (worst of "
                     f"{_SEEDS}: {needed['joint'].max()}; settled after {np.median(settled):.0f}, "
                     f"at worst {max(settled)})",
                     f"literal {np.median(needed['literal']):.0f}, the paper {_PAPER[name]}",

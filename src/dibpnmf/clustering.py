@@ -34,12 +34,12 @@ def eigengap(values: Floats) -> int:
     return int(np.argmax(values[:-1] - values[1:])) + 2 if values.size > 1 else values.size + 1
 
 
-def consensus(similarity: Floats, n_clusters: int | None, seed: int, sparse: bool = True) -> Ints:
+def consensus(similarity: Floats, n_clusters: int | None, seed: int, uneven: bool = True) -> Ints:
     """Label the rows of a similarity matrix; the largest cluster is 0.
 
     k-means on points whose products are the normalised similarities: eigenvectors weighted by
     the roots of their eigenvalues, many of them, so that it matters little where they are cut off;
-    without the first, which is the same for all rows. In a ``sparse`` similarity some rows have
+    without the first, which is the same for all rows. In an ``uneven`` similarity some rows have
     few neighbours, lie near the origin and would make one huge cluster: there points are where a
     random walk goes in one step (a diffusion map), brought to length 1.
     """
@@ -50,7 +50,7 @@ def consensus(similarity: Floats, n_clusters: int | None, seed: int, sparse: boo
     values, vectors = leading_eigenvectors(walk - np.outer(first, first), min(size, MOST_CLUSTERS))
     n = eigengap(values) if n_clusters is None else n_clusters
     embedding = vectors * np.sqrt(np.maximum(values, 0.0))
-    if sparse:
+    if uneven:
         embedding = unit_rows(vectors * np.maximum(values, 0.0))
     labels = KMeans(n, n_init=_STARTS, random_state=seed).fit_predict(embedding)
     by_size = np.argsort(-np.bincount(labels, minlength=n), kind="stable")

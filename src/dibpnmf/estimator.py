@@ -766,7 +766,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     f"got {n_clusters}."
                 )
         alike = self.posterior_similarity(Y=Y)
-        return clustering.consensus(alike, n_clusters, seed=0, sparse=Y is None)
+        return clustering.consensus(alike, n_clusters, seed=0, uneven=Y is None)
 
     @property
     def posterior_(self) -> xarray.DataTree:

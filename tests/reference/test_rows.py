@@ -278,7 +278,7 @@ def test_masks_are_held(small):
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
 def test_loadings_with_masks_held_have_the_law_that_the_slice_sampler_has(likelihood, complete):
-    """Means and mean logs of 8,000 draws of Eq. (21), by two samplers that share no code."""
+    """Means and mean logs of 8,000 draws of Eq. (21) by two samplers with one bookkeeping."""
     small = make_small(likelihood, 5, complete, 0.5, (4, 5), 3)
     small = small._replace(A=np.where(small.A > 0.0, 1.0, 0.0))
     M, K = small.A.shape

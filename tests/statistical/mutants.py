@@ -34,6 +34,7 @@ TRUNCATED = "bivariate-beta/gaussian/joint/missing/truncated-normal"
 PER_FACTOR = "bivariate-beta/gaussian/joint/missing/per-factor"
 LOADING_TWINS = "tests:tests/reference/test_loadings.py"
 ROW_TWINS = "tests:tests/reference/test_rows.py"
+POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 LABEL_TWINS = "tests:tests/reference/test_labels.py"
@@ -253,6 +254,20 @@ MUTANTS = [
         "Whole(other, for_all_cells=observations.is_complete)",
         "True, Rows(own),\n        Whole(other)",
         (geweke(BB_MISSING, 6_400), ROW_TWINS, EXACT_MISSING),
+    ),
+    Mutant(
+        "masks not held where they should be",
+        "likelihoods/rows.py",
+        "log_odds[k] >= HELD or stays_off",
+        "stays_off",
+        (ROW_TWINS,),
+    ),
+    Mutant(
+        "point estimate scaled the wrong way on the columns' side",
+        "inference/point.py",
+        "add_scaled(total[1], own[1], 1.0 / scale)",
+        "add_scaled(total[1], own[1], scale)",
+        (POINT,),
     ),
     Mutant(
         "stale λ after an update",

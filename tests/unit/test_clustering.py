@@ -22,20 +22,20 @@ def blocks(noise: float, sizes=SIZES) -> tuple[np.ndarray, np.ndarray]:
     return S, truth
 
 
-@pytest.mark.parametrize("sparse", [True, False])
+@pytest.mark.parametrize("uneven", [True, False])
 @pytest.mark.parametrize("n_clusters", [None, 3])
-def test_planted_groups(n_clusters, sparse):
+def test_planted_groups(n_clusters, uneven):
     S, truth = blocks(0.2)
-    labels = consensus(S, n_clusters, seed=0, sparse=sparse)
+    labels = consensus(S, n_clusters, seed=0, uneven=uneven)
     np.testing.assert_array_equal(labels, truth)  # the largest is 0
 
 
-@pytest.mark.parametrize("sparse", [True, False])
-def test_rows_without_neighbours(sparse):
+@pytest.mark.parametrize("uneven", [True, False])
+def test_rows_without_neighbours(uneven):
     """Rows like no other row still get a label, and do not break the groups of the others."""
     S, truth = blocks(0.0)
     S[-1, :-1] = S[:-1, -1] = 0.0
-    labels = consensus(S, 4, seed=0, sparse=sparse)
+    labels = consensus(S, 4, seed=0, uneven=uneven)
     assert adjusted_rand_score(truth[:-1], labels[:-1]) == 1.0
 
 
