@@ -35,8 +35,9 @@ class Small(NamedTuple):
 
 
 def make_small(
-    likelihood: str, seed: int, complete: bool, epsilon: float, shape: tuple[int, int], K: int
-) -> Small:
+    likelihood: str, seed: int, complete: bool, epsilon: float, shape: tuple[int, int], K: int,
+    zeros: float = 0.3,
+) -> Small:  # fmt: skip
     rng = np.random.default_rng(seed)
     family = LIKELIHOODS[likelihood]()
     A, X = (np.where(rng.random((n, K)) < 0.6, rng.exponential(size=(n, K)), 0.0) for n in shape)
@@ -44,7 +45,7 @@ def make_small(
     A = A * 10.0 ** rng.uniform(-4, 1, K)
     X[:, rng.random(K) < 0.2] = 0.0
     Y = family.simulate(rng, A @ X.T + epsilon)
-    Y = np.where(rng.random(shape) < 0.3, 0.0, Y)
+    Y = np.where(rng.random(shape) < zeros, 0.0, Y)
     observed = np.ones(shape, bool)
     if not complete:
         observed = rng.random(shape) < 0.6
@@ -62,6 +63,19 @@ SMALL = st.builds(
     epsilon=st.sampled_from([1e-8, 1e-3, 0.5]),
     shape=st.tuples(st.integers(1, 4), st.integers(1, 5)),
     K=st.integers(1, 4),
+)
+
+
+# As documents are: most of many cells are zero.
+WIDE = st.builds(
+    make_small,
+    likelihood=st.just("exponential"),
+    seed=st.integers(0, 10**6),
+    complete=st.just(True),
+    epsilon=st.sampled_from([1e-3, 0.5]),
+    shape=st.tuples(st.integers(1, 2), st.sampled_from([40, 200, 900])),
+    K=st.integers(1, 3),
+    zeros=st.sampled_from([0.94, 0.99]),
 )
 
 

@@ -12,13 +12,16 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
-from dibpnmf.likelihoods.exponential import Exponential, log_mass_bound
+from dibpnmf.likelihoods.exponential import Exponential, log_mass_bound, sum_ratio
 from dibpnmf.likelihoods.grid_proposal import (
+    LOG_DEFENDED,
     coarse_grid,
     draw_from_grid,
     draw_node,
     grid_mass,
     interpolate,
+    log_mass_cap,
+    log_vouched_mass,
     refine_grid,
 )
 from dibpnmf.likelihoods.rows import (
@@ -30,11 +33,12 @@ from dibpnmf.likelihoods.rows import (
     update_rows,
 )
 from dibpnmf.loadings import Shared
+from dibpnmf.loadings.base import Slab
 from dibpnmf.observations import Observations
 from dibpnmf.random import ROWS, START, stream, uniform
 
 from . import formulas
-from .problems import SMALL, Small, taken
+from .problems import SMALL, WIDE, Small, taken
 
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 N_SWEEPS = 25_600
@@ -43,18 +47,19 @@ P_VALUE = 1e-6
 
 
 def gridded(small: Small, i: int, k: int, log_odds: float, tau: float):
-    entry, row, _ = taken(small, i, k)
+    entry, row, lists = taken(small, i, k)
     n = 0
     if entry.m:
         n, ceiling = coarse_grid(small.kernel, entry, log_odds, tau)
         n = refine_grid(small.kernel, entry, log_odds, tau, n, ceiling)
-    return entry.grid, n, row
+    return entry, n, row, lists
 
 
 @FIXED
 @given(small=SMALL, log_odds=st.floats(-5.0, 5.0), tau=st.floats(0.1, 10.0))
 def test_nodes_lie_on_the_target(small, log_odds, tau):
-    grid, n, _ = gridded(small, 0, 0, log_odds, tau)
+    entry, n, _, _ = gridded(small, 0, 0, log_odds, tau)
+    grid = entry.grid
     assert np.all(np.diff(grid[0, :n]) > 0.0)
     for u, f in grid[:2, :n].T:
         gain = formulas.entry_log_ratio(
@@ -103,25 +108,31 @@ def test_draws_follow_the_interpolant(seed):
 
 
 @FIXED
-@given(small=SMALL, log_odds=st.floats(-8.0, 2.0), tau=st.floats(0.1, 10.0))
+@given(small=st.one_of(SMALL, WIDE), log_odds=st.floats(-8.0, 2.0), tau=st.floats(0.1, 10.0))
 def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
-    """The bound behind `stays_off`: no u that it skips would have proposed "on"."""
+    """The bounds behind `stays_off`: no u that it skips would have proposed "on"."""
+    complete, slab = small.observations.is_complete, Slab(tau, 0.0, math.log(tau))
     M, K = small.A.shape
     for i in range(M):
         for k in range(K):
             small.A[i, k] = 0.0
-            grid, n, row = gridded(small, i, k, log_odds, tau)
+            entry, n, row, lists = gridded(small, i, k, log_odds, tau)
             log_mass = log_odds
             if n:
-                total, highest = grid_mass(grid, n)
+                total, highest = grid_mass(entry.grid, n)
                 log_mass = highest + math.log(total)
-            just_on = 1.0 / (1.0 + math.exp(-log_mass)) * (1.0 - 1e-9) if log_mass > -700 else 0.0
+            if n and small.likelihood.name != "gaussian":
+                log_cap = log_odds + log_mass_cap(small.kernel, entry, tau)
+                log_vouched = log_vouched_mass(small.kernel, entry, log_odds, slab)
+                assert log_vouched <= log_cap + 1e-9
+                log_mass = max(min(log_mass, log_cap), log_vouched)
+            just_on = stats.logistic.cdf(log_mass + LOG_DEFENDED) * (1.0 - 1e-9)
             if just_on > 0.0:
-                assert not stays_off(small.kernel, row, k, just_on, log_odds)
+                assert not stays_off(small.kernel, row, complete, lists, k, just_on, log_odds, slab)
 
 
 @FIXED
-@given(small=SMALL, tau=st.floats(0.1, 10.0))
+@given(small=st.one_of(SMALL, WIDE), tau=st.floats(0.1, 10.0))
 def test_mass_is_below_its_bound(small, tau):
     """Of the exponential likelihood; and not so far below it that the bound were idle."""
     entry, _, _ = taken(small, 0, 0)
@@ -133,7 +144,8 @@ def test_mass_is_below_its_bound(small, tau):
         )  # fmt: skip
 
     if small.likelihood.name == "exponential" and entry.m:
-        bound = log_mass_bound(entry.support, entry.m, entry.c, entry.level, tau)
+        base = -entry.level - sum_ratio(entry.support, 0.0, entry.c)
+        bound = log_mass_bound(entry.support, entry.m, entry.c, base, tau)
         if bound < math.inf:
             assert formulas.entry_odds(log_ratio, -bound, tau) <= 1.0 + 1e-9
         if entry.c == 0:  # zeros only: "on" can but cost
@@ -152,6 +164,7 @@ ENTRIES = {
     "fast decay": ([5.0], [3.0], 30.0, -21.0),
     "slow decay": ([0.01], [9.0], 0.01, -81.0),
     "mostly zeros": ([0.02] * 30, [1.5, 0.8] + [0.0] * 28, 1.0, -7.0),
+    "hundreds of zeros": ([0.02] * 600, [1.5, 0.8, 3.0] + [0.0] * 597, 1.0, 4.7),
     "no support": ([0.0, 0.0], [1.0, 2.0], 2.0, -1.0),
 }
 
@@ -206,7 +219,7 @@ def test_a_cap_changes_the_proposal_and_not_the_distribution(log_cap):
     odds = formulas.entry_odds(log_ratio, log_odds, tau)
     s, draws, a = stream(5, 0, 0, START), np.empty(N_SWEEPS), 0.0
     for sweep in range(N_SWEEPS):
-        a, _ = draw_from_grid(kernel, entry, a, log_odds, tau, log_cap, uniform(s), s)
+        a, _ = draw_from_grid(kernel, entry, a, log_odds, tau, log_cap, False, uniform(s), s)
         draws[sweep] = a
     check_probability(draws > 0.0, odds / (1.0 + odds))
     assert abs(math.log(odds)) < 1.0  # else most caps would not bind

@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         "masks not held where they should be",
         "likelihoods/rows.py",
-        "log_odds[k] >= HELD or stays_off",
+        "odds >= HELD or stays_off",
         "stays_off",
         (ROW_TWINS,),
     ),
@@ -299,11 +299,39 @@ MUTANTS = [
         (GRID_TWINS,),
     ),
     Mutant(
-        "bound of the mass that takes the cost of v₀ everywhere",
+        "bound of the mass that takes the cost of the first probe below it",
         "likelihoods/exponential.py",
-        "math.exp(gain - slope * min(low, _PROBE))",
-        "math.exp(gain - slope * _PROBE)",
+        "            cost = first * low / near\n",
+        "            cost = first\n",
         (GRID_TWINS,),
+    ),
+    Mutant(
+        "W' of a guess without its Hastings term",
+        "likelihoods/grid_proposal.py",
+        "    excess = log_mass - log_cap\n",
+        "    excess = 0.0 if is_mass else log_mass - log_cap\n",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "guess that vouches for more than its bounds allow",
+        "likelihoods/grid_proposal.py",
+        "math.log(min(_ROOT_2_PI * spread, most))",
+        "math.log(9.0)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "slice that always begins at the present loading",
+        "likelihoods/rows.py",
+        "    left = x - width * uniform(s)\n",
+        "    left = x\n",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "slice without the Jacobian of log v",
+        "likelihoods/rows.py",
+        "    return x - v * (slab.rate",
+        "    return -v * (slab.rate",
+        (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "grid not cut off at its ceiling",
@@ -315,8 +343,8 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "return math.log(u) > log_odds + gain + LOG_SLACK",
-        "return math.log(u) > log_odds + LOG_SLACK",
+        "if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:",
+        "if math.log(u) > log_odds + LOG_SLACK:",
         (geweke(BB), GRID_TWINS, EXACT),
     ),
     Mutant(

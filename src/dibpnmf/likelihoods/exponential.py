@@ -10,7 +10,13 @@ import numpy as np
 
 from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
-from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
+from dibpnmf.likelihoods.grid_proposal import (
+    LOG_DEFENDED,
+    LOG_SLACK,
+    draw_near,
+    implements_expectation,
+    implements_log_mass_cap,
+)
 from dibpnmf.likelihoods.rows import (
     BASE,
     BLOCK,
@@ -28,8 +34,10 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
+    is_lost,
     padded,
-    without_entry,
+    sum_without,
+    take_out,
 )
 
 _SMALL, _LARGE = 1e-150, 1e150
@@ -99,19 +107,6 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
     build_mean(row, complete, lists, A[i], lik.epsilon)
 
 
-@implements_stays_off(ExponentialKernel)
-def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
-    # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
-    # nothing; grid_proposal bounds the mass of "on" by them.
-    gain = 0.0
-    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-        j = row.hit[p]
-        t = row.y[j] / row.mean[row.cell[j]]
-        if t > 1.0:
-            gain += t - 1.0 - math.log(t)
-    return math.log(u) > log_odds + gain + LOG_SLACK
-
-
 @inlined
 def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-def]
     """Fill lines BASE and LOAD with λ and x of a support."""
@@ -122,45 +117,51 @@ def _gather(lines, mean, cells, values, start, m):  # type: ignore[no-untyped-de
         lines[LOAD, j] = values[at + j]
 
 
+@inlined
+def _pad(lines, m):  # type: ignore[no-untyped-def]
+    """Fill up the last block with cells that count nothing: log 1 = 0."""
+    for j in range(m, padded(m)):
+        lines[BASE, j] = 1.0
+        lines[LOAD, j] = 0.0
+
+
+@inlined
+def _gather_hits(lines, row, k):  # type: ignore[no-untyped-def]
+    """Fill lines HIT_BASE, HIT_LOAD and HIT_VALUE with λ, x and y of the stored cells."""
+    first = np.uint64(row.hit_ptr[k])
+    for h in range(np.uint64(row.hit_ptr[k + 1]) - first):
+        j = row.hit[first + h]
+        lines[HIT_BASE, h] = row.mean[row.cell[j]]
+        lines[HIT_LOAD, h] = row.hit_x[first + h]
+        lines[HIT_VALUE, h] = row.y[j]
+
+
 @implements_take_entry(ExponentialKernel)
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    first = row.hit_ptr[k]
+    first, start = row.hit_ptr[k], lists.column_ptr[k]
     c = row.hit_ptr[k + 1] - first
-    for h in range(c):
-        j = row.hit[first + h]
-        x = row.hit_x[first + h]
-        b = row.mean[row.cell[j]]
-        if a > 0.0:
-            b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
-        lines[HIT_BASE, h] = b
-        lines[HIT_LOAD, h] = x
-        lines[HIT_VALUE, h] = row.y[j]
+    _gather_hits(lines, row, k)
+    if take_out(lines, HIT_BASE, HIT_LOAD, a, c):
+        for h in range(c):
+            if is_lost(lines[HIT_BASE, h], a * lines[HIT_LOAD, h]):
+                n = row.column[row.hit[first + h]]
+                lines[HIT_BASE, h] = sum_without(lik.epsilon, A, X, i, k, n)
     m = c
     if complete:
-        start = lists.column_ptr[k]
         m = lists.column_ptr[k + 1] - start
         _gather(lines, row.mean, lists.column_rows, lists.column_values, start, m)
-        if a > 0.0:
+        if take_out(lines, BASE, LOAD, a, m):
             for j in range(m):
-                lines[BASE, j] = without_entry(
-                    lines[BASE, j],
-                    a * lines[LOAD, j],
-                    lik.epsilon,
-                    A,
-                    X,
-                    i,
-                    k,
-                    lists.column_rows[start + j],
-                )
+                if is_lost(lines[BASE, j], a * lines[LOAD, j]):
+                    n = lists.column_rows[start + j]
+                    lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
     else:
         for j in range(m):
             lines[BASE, j] = lines[HIT_BASE, j]
             lines[LOAD, j] = lines[HIT_LOAD, j]
-    for j in range(m, padded(m)):  # log 1 = 0
-        lines[BASE, j] = 1.0
-        lines[LOAD, j] = 0.0
+    _pad(lines, m)
     return Entry(lines, row.grid, m, c, support_log_likelihood(lines, m, c, 0.0))
 
 
@@ -170,38 +171,116 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 # τv at the ends of the intervals of `log_mass_bound`, and the prior's mass of each.
-_ENDS = (2.0**-9, 2.0**-7, 2.0**-5, 2.0**-3, 0.5, 2.0, 8.0, math.inf)
+_ENDS = (*(3.0**k for k in range(-5, 3)), math.inf)
 _MASSES = tuple(
     math.exp(-low) - math.exp(-high) for low, high in zip((0.0, *_ENDS), _ENDS, strict=False)
 )
-_PROBE = 0.5  # τv at which `log_mass_bound` evaluates the costly part
+_NEGLIGIBLE, _LITTLE = -20.0, math.exp(-20.0)
+_PROBES = (1.0 / 16.0, 1.0)  # τv at which `log_mass_bound` evaluates the costly part
+_FEW = 8  # cells to each stored one, from which the bound costs less than a grid
+_ENOUGH, _SOME = 384, 256  # of more cells than the first, as many as the second are tried first
+# Where few cells are stored, and where many are: the standard deviation of log v times the root
+# of the number of cells, as met on documents and on ratings, and the most that W' may be in
+# units of exp f. Over no interval below `FARTHEST` is exp g more than 1.5 times the mass.
+_SPREAD, _MOST = (3.0, 6.0), (0.6, 2.5)
+_WIDEST = 1.2
 
 
 @kernel
-def log_mass_bound(lines: Floats, m: int, c: int, level: float, tau: float) -> float:
+def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> float:
     """Bound the log of E[p(y | b + v x) / p(y | b)] over the prior of v from above.
 
     The log ratio is H − G, H = Σ y/b − y/(b+vx) over the few stored cells, G = Σ log(1 + vx/b)
-    over all. Both grow with v, and G is concave with G(0) = 0, so that one evaluation of G
-    bounds it from below everywhere: G(v) >= G(v₀) min(v/v₀, 1).
+    over all, or over some of them, since every term is positive; ``base`` is Σ log b over the
+    same. Both grow with v, and G is concave with G(0) = 0, so that two evaluations of G bound it
+    from below everywhere, by the lines between them and a constant beyond.
     """
-    rest = sum_ratio(lines, 0.0, c)  # −level = Σ log b + rest
-    slope = (sum_log(lines, BASE, LOAD, _PROBE / tau, padded(m)) + level + rest) / _PROBE
+    near, far = _PROBES
+    size = padded(m)
+    first = sum_log(lines, BASE, LOAD, near / tau, size) - base
+    second = sum_log(lines, BASE, LOAD, far / tau, size) - base
+    rest = sum_ratio(lines, 0.0, c)
     total, low = 0.0, 0.0
     for high, mass in zip(_ENDS, _MASSES):  # noqa: B905
         gain = rest - sum_ratio(lines, high / tau, c) if high < math.inf else rest
-        total += mass * math.exp(gain - slope * min(low, _PROBE))
+        if low <= near:
+            cost = first * low / near
+        else:
+            cost = first + (second - first) * (min(low, far) - near) / (far - near)
+        # A bound needs no exact exponential of what hardly counts.
+        total += mass * (math.exp(gain - cost) if gain - cost > _NEGLIGIBLE else _LITTLE)
         low = high
     return math.log(total)  # infinite where the gain is beyond floats: no bound
 
 
+@implements_log_mass_cap(ExponentialKernel)
+def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
+    if _FEW * entry.c > entry.m:
+        return math.inf
+    base = -entry.level - sum_ratio(entry.support, 0.0, entry.c)
+    return log_mass_bound(entry.support, entry.m, entry.c, base, tau)
+
+
+@inlined
+def greatest_gain(lines: Floats, c: int) -> float:
+    """Return Σ t − 1 − log t over the stored cells with t = y/b > 1, its logs as one product."""
+    gain, product = 0.0, 1.0
+    for j in range(np.uint64(c)):
+        t = max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0)
+        gain += t - 1.0
+        product *= t
+        if product > _LARGE:
+            gain -= math.log(product)
+            product = 1.0
+    return gain - math.log(product)
+
+
+@implements_stays_off(ExponentialKernel)
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
+    # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
+    # nothing; grid_proposal bounds the mass of "on" by them.
+    lines = row.support
+    c = row.hit_ptr[k + 1] - row.hit_ptr[k]
+    _gather_hits(lines, row, k)
+    if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:
+        return True
+    if not complete:
+        return False
+    m = lists.column_ptr[k + 1] - lists.column_ptr[k]
+    if _FEW * c > m:
+        return False
+    some = m if m <= _ENOUGH else _SOME
+    _gather(lines, row.mean, lists.column_rows, lists.column_values, lists.column_ptr[k], some)
+    _pad(lines, some)
+    base = sum_log(lines, BASE, LOAD, 0.0, padded(some))
+    log_cap = log_odds + log_mass_bound(lines, some, c, base, slab.rate)
+    return math.log(u) - math.log1p(-u) >= log_cap + LOG_DEFENDED
+
+
+@reassociated
+def sum_line(lines: Floats, line: int, m: int) -> float:
+    """Return the sum of the first m numbers of a line."""
+    total = 0.0
+    for j in range(np.uint64(m)):
+        total += lines[line, j]
+    return total
+
+
+@implements_expectation(ExponentialKernel)
+def _expectation(lik, entry):  # type: ignore[no-untyped-def]
+    # What b leaves over of y, in sum over the support.
+    lines = entry.support
+    loads, total = sum_line(lines, LOAD, entry.m), sum_line(lines, HIT_VALUE, entry.c)
+    excess = max(total - sum_line(lines, BASE, entry.m), 0.1 * total)
+    guess = excess / loads if loads > 0.0 else 0.0
+    many = int(_FEW * entry.c > entry.m)
+    spread = min(_SPREAD[many] / math.sqrt(max(entry.m, 1)), _WIDEST)
+    return guess, spread, _MOST[many]
+
+
 @implements_draw_entry(ExponentialKernel)
-def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
-    tau = slab.rate
-    log_cap = math.inf
-    if 8 * entry.c <= entry.m:  # few stored cells: the bound costs little more than one node
-        log_cap = log_odds + log_mass_bound(entry.support, entry.m, entry.c, entry.level, tau)
-    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, u, s)
+def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-untyped-def]
+    return draw_near(lik, entry, a, log_odds, slab, local, u, s)
 
 
 @implements_put_entry(ExponentialKernel)

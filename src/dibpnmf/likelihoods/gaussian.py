@@ -119,7 +119,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
 
 
 @implements_stays_off(GaussianKernel)
-def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     return False  # the draw itself costs no more than a bound
 
 
@@ -144,7 +144,7 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 @implements_draw_entry(GaussianKernel)
-def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
+def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-untyped-def]
     odds_u = u / (1.0 - u)
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
         return (draw_from_slab(s, slab) if math.log(odds_u) < log_odds else 0.0), True

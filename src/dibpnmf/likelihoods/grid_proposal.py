@@ -23,11 +23,19 @@ entry that is off and whose uniform number exceeds what it allows stays off at o
 The grid depends on b, x, y, π and τ only, never on the present (z, v): the proposal is
 independent of it, and step 4 makes the move exact however coarse the grid.
 
+So may W' be any number that depends on nothing else, and where "on" is likely one evaluation
+gives it (`log_vouched_mass`): if f at a guess of v, made from b, x and y, is at least zero, W' is
+exp f there times the width that a normal density of log v would have. An entry that is on is then
+mostly not proposed to be off and needs no grid: v moves by slice sampling, which leaves exp f
+among "on" as it is. Else the grid is built as above, for the proposal.
+
 A bound used for skipping: where log p(y | b + v x) − log p(y | b) <= gain for every v, each
 node lies on or below g(u) + logit π + gain, with g concave and exp g of integral 1. Linear
 interpolation of g stays below g, and so does a line of slope 1 to the left; the right-hand tail
 starts at τ v >= 8, where it adds less than 0.003. So the mass of "on" is at most
-1.003 (1+δ) · odds · e^gain (`LOG_SLACK` is the log of the constant, rounded up).
+1.003 (1+δ) · odds · e^gain (`LOG_SLACK` is the log of the constant, rounded up). The W' of a
+guess must stay below every such bound too, or entries would be skipped that it proposes to be on:
+since exp g <= 1/e, up to 2.5 times exp f does.
 """
 
 from __future__ import annotations
@@ -35,18 +43,48 @@ from __future__ import annotations
 import math
 
 from dibpnmf._compile import inlined, kernel
-from dibpnmf.likelihoods.rows import HEIGHT, MASS, MAX_NODES, NODE, Entry, Floats, log_ratio
+from dibpnmf._dispatch import KernelFunction
+from dibpnmf.likelihoods.rows import (
+    HEIGHT,
+    MASS,
+    MAX_NODES,
+    NODE,
+    Entry,
+    Floats,
+    log_ratio,
+    slice_around,
+)
+from dibpnmf.loadings.base import Slab
 from dibpnmf.random import Stream, exponential, uniform
+
+_log_mass_cap = KernelFunction(
+    "log_mass_cap",
+    "Log of a bound of E[p(y | b + v x) / p(y | b)] over the prior of v: (lik, entry, tau).",
+)
+_expectation = KernelFunction(
+    "expectation",
+    "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
+    "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
+)
+log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implement
+expectation, implements_expectation = _expectation.call, _expectation.implement
 
 _FACTOR = 16.0
 _COARSE = 3  # τ v from 2⁻⁵ to 8, each sixteen times the one before; more where f still rises
 _NEGLIGIBLE = -10.0  # log odds below which a peak is not worth refining
 _REFINEMENTS = 4
 DEFENCE = 0.05  # δ, the prior's share of the proposal
-LOG_SLACK = math.log(1.01 * (1.0 + DEFENCE))
+LOG_DEFENDED = math.log(1.0 + DEFENCE)
+LOG_SLACK = math.log(1.01) + LOG_DEFENDED
 # Distances from a peak, in standard deviations, at which it is followed until it has fallen.
-_FINE = (0.8, 1.8, 3.2, 6.0, 10.0)
+_FINE = (1.0, 2.4, 5.0, 10.0)
 _FOLLOWED = 4.5
+# Bounds of τ v for a guess of v, and the largest f that is believed: now and then even what is
+# surely on meets a grid, should its v have got stuck.
+NEAREST, FARTHEST = 0.05, 3.0
+_SURE = 5.0
+_WIDTH = 4.0  # of a slice, in standard deviations
+_ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 
 @kernel
@@ -241,22 +279,59 @@ def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u
 
 
 @inlined
-def draw_from_grid(  # type: ignore[no-untyped-def]
-    lik, entry: Entry, a: float, log_odds: float, tau: float, log_cap: float, u: float, s: Stream
-):
-    """Move (z, v) of one entry, given as a = z·v, by steps 1-4.
+def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab) -> float:  # type: ignore[no-untyped-def]
+    """Return log W' as a guess gives it, or −inf where "on" is not likely."""
+    guess, spread, most = expectation(lik, entry)
+    v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    constant = log_odds + slab.log_height
+    f = _evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
+    if f >= 0.0:
+        return min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
+    return -math.inf
 
-    Returns the new z·v and whether the proposal was accepted. ``u`` is the uniform number that
-    decides "on" or "off", ``log_cap`` a cap for log W.
+
+@inlined
+def draw_near(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, a: float, log_odds: float, slab: Slab, local: bool, u: float, s: Stream
+):
+    """Move (z, v) of one entry, given as a = z·v, Eq. (18).
+
+    ``u`` is the uniform number that decides "on" or "off". Unless ``local``, nothing is guessed
+    and v is drawn afresh. Returns the new z·v and whether the proposal was accepted.
     """
     logit_u = math.log(u) - math.log1p(-u)
+    tau = slab.rate
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
         return (exponential(s) / tau if logit_u < log_odds else 0.0), True
-    if a == 0.0 and logit_u >= log_cap + math.log1p(DEFENCE):
-        return 0.0, True
+    log_cap = math.inf
+    if a == 0.0:
+        log_cap = log_odds + log_mass_cap(lik, entry, tau)
+        if logit_u >= log_cap + LOG_DEFENDED:
+            return 0.0, True
+    log_vouched = log_vouched_mass(lik, entry, log_odds, slab) if local else -math.inf
+    is_likely = log_vouched > -math.inf
+    if is_likely:
+        log_cap = log_vouched
+        if logit_u >= log_cap + LOG_DEFENDED:
+            if a == 0.0:
+                return 0.0, True
+        elif a > 0.0:
+            return slice_around(lik, entry, a, slab, _WIDTH * expectation(lik, entry)[1], s), True
+    elif a > 0.0:
+        log_cap = log_odds + log_mass_cap(lik, entry, tau)
+    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, is_likely, u, s)
+
+
+@inlined
+def draw_from_grid(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, a: float, log_odds: float, tau: float, log_cap: float, is_mass: bool, u, s
+):
+    """Move (z, v) of one entry by steps 1-4; ``log_cap`` is log W' if ``is_mass``, else its cap."""
+    logit_u = math.log(u) - math.log1p(-u)
     grid = entry.grid
     n, ceiling = coarse_grid(lik, entry, log_odds, tau)
-    if a == 0.0:
+    if a == 0.0 and not is_mass:
         # Between the outer nodes f̂ stays below the ceiling, and each tail adds at most its height.
         span = grid[NODE, n - 1] - grid[NODE, 0] + 2.0
         if math.log(u) > ceiling + math.log(span * (1.0 + DEFENCE)):
@@ -264,8 +339,10 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
     n = refine_grid(lik, entry, log_odds, tau, n, ceiling)
     total, highest = grid_mass(grid, n)
     log_mass = highest + math.log(total)
-    excess = max(log_mass - log_cap, 0.0)
-    switch_on = logit_u < log_mass - excess + math.log1p(DEFENCE)
+    excess = log_mass - log_cap
+    if excess < 0.0 and not is_mass:
+        excess = 0.0
+    switch_on = logit_u < log_mass - excess + LOG_DEFENDED
     if a == 0.0 and not switch_on:
         return 0.0, True
     log_defence = log_mass + math.log(DEFENCE)

@@ -16,7 +16,12 @@ from scipy import special
 
 from dibpnmf._compile import kernel
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
-from dibpnmf.likelihoods.grid_proposal import LOG_SLACK, draw_from_grid
+from dibpnmf.likelihoods.grid_proposal import (
+    LOG_SLACK,
+    draw_near,
+    implements_expectation,
+    implements_log_mass_cap,
+)
 from dibpnmf.likelihoods.rows import (
     HIT_BASE,
     HIT_LOAD,
@@ -31,11 +36,16 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
-    without_entry,
+    is_lost,
+    sum_without,
+    take_out,
 )
 
 # Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
 _LOADS, _REST = range(2)
+# Standard deviation of log v times the root of the counts in its support, its most, and the most
+# that W' may be in units of exp f.
+_SPREAD, _WIDEST, _MOST = 2.0, 1.2, 2.5
 # Variance over mean below which data are not Poisson counts, whose ratio is at least 1.
 _EVEN = 0.5
 
@@ -66,7 +76,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
 
 
 @implements_stays_off(PoissonKernel)
-def _stays_off(lik, row, k, u, log_odds):  # type: ignore[no-untyped-def]
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     # The log likelihood is concave in v: if it falls at v = 0 it is never above its value there.
     if math.log(u) <= log_odds + LOG_SLACK:
         return False
@@ -90,16 +100,18 @@ def _sum_y_log(lines: Floats, c: int, v: float) -> float:
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    c = 0
-    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-        j, x = row.hit[p], row.hit_x[p]
-        b = row.mean[j]
-        if a > 0.0:
-            b = without_entry(b, a * x, lik.epsilon, A, X, i, k, row.column[j])
-        lines[HIT_BASE, c] = b
-        lines[HIT_LOAD, c] = x
-        lines[HIT_VALUE, c] = row.y[j]
-        c += 1
+    first = row.hit_ptr[k]
+    c = row.hit_ptr[k + 1] - first
+    for h in range(c):
+        j = row.hit[first + h]
+        lines[HIT_BASE, h] = row.mean[j]
+        lines[HIT_LOAD, h] = row.hit_x[first + h]
+        lines[HIT_VALUE, h] = row.y[j]
+    if take_out(lines, HIT_BASE, HIT_LOAD, a, c):
+        for h in range(c):
+            if is_lost(lines[HIT_BASE, h], a * lines[HIT_LOAD, h]):
+                n = row.column[row.hit[first + h]]
+                lines[HIT_BASE, h] = sum_without(lik.epsilon, A, X, i, k, n)
     loads = row.totals[k]
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
@@ -111,17 +123,33 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
     return lik.unit * (_sum_y_log(support, c, v) - level - v * support[0, _LOADS])
 
 
-@implements_draw_entry(PoissonKernel)
-def _draw_entry(lik, entry, a, log_odds, slab, u, s):  # type: ignore[no-untyped-def]
-    tau = slab.rate
+@implements_log_mass_cap(PoissonKernel)
+def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
     # A tangent bounds the concave log likelihood, and the mass of "on" by τ/(τ − its slope).
     lines = entry.support
     slope = -lines[0, _LOADS]
     for j in range(entry.c):
         slope += lines[HIT_VALUE, j] * lines[HIT_LOAD, j] / lines[HIT_BASE, j]
     slope *= lik.unit
-    log_cap = log_odds - math.log1p(-slope / tau) if slope < tau else math.inf
-    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, u, s)
+    return -math.log1p(-slope / tau) if slope < tau else math.inf
+
+
+@implements_expectation(PoissonKernel)
+def _expectation(lik, entry):  # type: ignore[no-untyped-def]
+    # What b leaves over of the counts, on average over the support.
+    lines = entry.support
+    excess, counts = 0.0, 0.0
+    for j in range(entry.c):
+        excess += max(lines[HIT_VALUE, j] - lines[HIT_BASE, j], 0.0)
+        counts += lik.unit * lines[HIT_VALUE, j]
+    guess = excess / lines[0, _LOADS]
+    spread = min(_SPREAD / math.sqrt(1.0 + counts), _WIDEST)
+    return guess, spread, _MOST
+
+
+@implements_draw_entry(PoissonKernel)
+def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-untyped-def]
+    return draw_near(lik, entry, a, log_odds, slab, local, u, s)
 
 
 @implements_put_entry(PoissonKernel)

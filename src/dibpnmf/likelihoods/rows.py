@@ -93,7 +93,9 @@ _open_row = _hook(
     "open_row", "Fill λ, cells and hits of row i: (lik, row, cells, complete, A, X, lists, i)."
 )
 _stays_off = _hook(
-    "stays_off", "Whether an off entry stays off whatever its grid: (lik, row, k, u, log_odds)."
+    "stays_off",
+    "Whether an off entry stays off whatever its grid: "
+    "(lik, row, complete, lists, k, u, log_odds, slab).",
 )
 _take_entry = _hook(
     "take_entry", "Take entry k out as an Entry: (lik, row, complete, A, X, lists, i, k)."
@@ -104,7 +106,8 @@ _log_ratio = _hook(
 )
 _draw_entry = _hook(
     "draw_entry",
-    "Joint draw of (z, v), as (z·v, whether accepted): (lik, entry, a, log_odds, slab, u, s).",
+    "Joint draw of (z, v), as (z·v, whether accepted): "
+    "(lik, entry, a, log_odds, slab, local, u, s).",
 )
 _put_entry = _hook(
     "put_entry", "Put entry k back with loading v: (lik, row, entry, complete, lists, k, v)."
@@ -124,11 +127,14 @@ row_log_likelihood, implements_row_log_likelihood = (
 )
 
 MAX_NODES = 64
-# Below this share of λ, b = λ − a·x has lost too many digits and is summed afresh.
+# Below this share of a·x, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
 # Log odds from which a column's mask is held: what is on stays on, what is off stays off.
 HELD = 1e6
+# Sweeps, the first ones, that draw every loading afresh: moves from where a start has put it lead
+# to masks with more entries on, which many sweeps do not undo.
+FRESH = 10
 
 
 @inlined
@@ -299,26 +305,40 @@ def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) 
 
 
 @inlined
-def without_entry(  # type: ignore[no-untyped-def]
-    mean: float, ax: float, epsilon: float, A: Floats, X: Floats, i: int, k: int, n
-) -> float:
-    """Return b = λ − a·x, summed afresh where the difference has lost its digits."""
-    b = mean - ax
-    if b < _CANCELLED * mean:
-        b = epsilon
-        for j in range(A.shape[1]):
-            if j != k:
-                b += A[i, j] * X[n, j]
+def sum_without(epsilon: float, A: Floats, X: Floats, i: int, k: int, n) -> float:  # type: ignore[no-untyped-def]
+    """Return b = ε + Σ_{j≠k} a_j x_nj, summed afresh."""
+    b = epsilon
+    for j in range(A.shape[1]):
+        if j != k:
+            b += A[i, j] * X[n, j]
     return b
+
+
+@inlined
+def is_lost(b: float, ax: float) -> bool:
+    """Whether b = λ − a·x is so small a difference that it has lost its digits."""
+    return b < _CANCELLED * ax
+
+
+@inlined
+def take_out(lines: Floats, base: int, load: int, a: float, n) -> bool:  # type: ignore[no-untyped-def]
+    """Turn λ into b = λ − a·x, in place; tell whether any difference `is_lost`."""
+    lost = 0
+    if a > 0.0:
+        for j in range(np.uint64(n)):
+            lines[base, j] -= a * lines[load, j]
+            lost += is_lost(lines[base, j], a * lines[load, j])
+    return lost > 0
 
 
 @inlined
 def update_row(  # type: ignore[no-untyped-def]
     lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
-    log_odds: Floats, slabs: Floats, s: Stream, i: int,
+    log_odds: Floats, slabs: Floats, local: bool, s: Stream, i: int,
 ):  # fmt: skip
     """Draw (z, v) jointly for every entry of row i of A, in place, Eq. (18).
 
+    If ``local``, a loading that is on may move from where it is; else it is drawn afresh.
     Returns how many moves were proposed and how many accepted; the row stays open.
     """
     open_row(lik, row, cells, complete, A, X, lists, i)
@@ -326,10 +346,11 @@ def update_row(  # type: ignore[no-untyped-def]
     for k in range(X.shape[1]):
         u = uniform(s)
         a = A[i, k]
-        if a == 0.0 and (log_odds[k] >= HELD or stays_off(lik, row, k, u, log_odds[k])):
+        odds, slab = log_odds[k], slab_of(slabs, k)
+        if a == 0.0 and (odds >= HELD or stays_off(lik, row, complete, lists, k, u, odds, slab)):
             continue
         entry = take_entry(lik, row, complete, A, X, lists, i, k)
-        new, was_accepted = draw_entry(lik, entry, a, log_odds[k], slab_of(slabs, k), u, s)
+        new, was_accepted = draw_entry(lik, entry, a, odds, slab, local, u, s)
         if a != 0.0 or new != 0.0 or not was_accepted:
             proposed += 1
             accepted += was_accepted
@@ -355,7 +376,7 @@ def update_rows(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         proposed, accepted = update_row(
-            lik, row, cells, complete, A, X, lists, log_odds, slabs, s, i
+            lik, row, cells, complete, A, X, lists, log_odds, slabs, sweep >= FRESH, s, i
         )
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
@@ -396,7 +417,9 @@ def embed_rows(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         for sweep in range(n_warmup + draws.shape[0]):
             open_stream(s, seed, 0, sweep, purpose, 0)
-            update_row(lik, row, cells, complete, A, X, lists, log_odds, slabs, s, i)
+            update_row(
+                lik, row, cells, complete, A, X, lists, log_odds, slabs, sweep >= FRESH, s, i
+            )
             if sweep >= n_warmup:
                 draws[sweep - n_warmup, i] = A[i]
     keep(own_stream, own_row)
@@ -437,6 +460,36 @@ def _loading_log_density(lik, support: Floats, m: int, c: int, level: float, sla
 
 
 @kernel
+def _shrink(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, slab: Slab, x: float, height: float, left: float, right: float, s: Stream
+) -> float:
+    """Draw log v between two ends, shrinking them towards x, until its density is high enough."""
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    while True:
+        trial = left + uniform(s) * (right - left)
+        inside = _loading_log_density(lik, support, m, c, level, slab, trial) > height
+        if inside or right - left < 1e-13:
+            return max(math.exp(trial), 1e-300)
+        if trial < x:
+            left = trial
+        else:
+            right = trial
+
+
+@kernel
+def slice_around(lik, entry: Entry, v: float, slab: Slab, width: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
+    """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21), by ``width`` at most.
+
+    An interval that is placed at random and never stepped out is exact too, and costs less.
+    """
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    x = math.log(v)
+    height = _loading_log_density(lik, support, m, c, level, slab, x) - exponential(s)
+    left = x - width * uniform(s)
+    return _shrink(lik, entry, slab, x, height, left, left + width, s)
+
+
+@kernel
 def slice_loading(lik, entry: Entry, v: float, slab: Slab, s: Stream) -> float:  # type: ignore[no-untyped-def]
     """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21)."""
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
@@ -452,15 +505,7 @@ def slice_loading(lik, entry: Entry, v: float, slab: Slab, s: Stream) -> float: 
         if _loading_log_density(lik, support, m, c, level, slab, right) <= height:
             break
         right += 1.0
-    while True:
-        trial = left + uniform(s) * (right - left)
-        inside = _loading_log_density(lik, support, m, c, level, slab, trial) > height
-        if inside or right - left < 1e-13:
-            return math.exp(trial)
-        if trial < x:
-            left = trial
-        else:
-            right = trial
+    return _shrink(lik, entry, slab, x, height, left, right, s)
 
 
 @kernel
