@@ -20,10 +20,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _PACKAGE = Path(__file__).parent
 
 
-def _compiler(inline: bool, **options: Any) -> Callable[[F], F]:
+def _compiler(inline: bool, splice: bool = False, **options: Any) -> Callable[[F], F]:
     # numba hands inlining on from a caller to whatever it compiles for it; said here, a kernel
     # comes out the same whoever calls it first, and does not swell everything above it.
-    compile_: Any = njit(cache=True, nogil=True, error_model="numpy", forceinline=inline, **options)
+    options |= {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": inline}
+    options |= {"inline": "always" if splice else "never", "no_cfunc_wrapper": True}
+    compile_: Any = njit(**options)
     return compile_
 
 
@@ -38,6 +40,14 @@ def kernel(function: F) -> F:
 def inlined(function: F) -> F:
     """Compile as `kernel` does, into every caller: for what is called once a cell or entry."""
     return _compiler(inline=True)(function)
+
+
+def spliced(function: F) -> F:
+    """Compile as `kernel` does, as a part of its caller: for long functions with one caller.
+
+    A function that is `inlined` is optimised by itself first, and again with every caller.
+    """
+    return _compiler(inline=False, splice=True)(function)
 
 
 def reassociated(function: F) -> F:

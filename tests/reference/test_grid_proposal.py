@@ -40,6 +40,7 @@ from dibpnmf.random import ROWS, START, stream, uniform
 from . import formulas
 from .problems import SMALL, WIDE, Small, taken
 
+EXPONENTIAL = Exponential().kernel(0.1)
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 N_SWEEPS = 25_600
 # Nine entries a likelihood with four probabilities each.
@@ -150,6 +151,19 @@ def test_mass_is_below_its_bound(small, tau):
             assert formulas.entry_odds(log_ratio, -bound, tau) <= 1.0 + 1e-9
         if entry.c == 0:  # zeros only: "on" can but cost
             assert bound <= 1e-9
+
+
+@pytest.mark.parametrize("load", [1e-6, 1e-3])
+def test_a_guess_vouches_for_less_than_the_bound_where_data_say_little(load):
+    """Where the bound is close to the mass, which random problems seldom are."""
+    X, Y, log_odds, tau = np.full((40, 1), load), np.zeros((1, 40)), 4.0, 1.0
+    Y[0, 3] = 0.05
+    data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
+    row, A, kernel = new_row(data.side(0), True, lists, 40, 1), np.zeros((1, 1)), EXPONENTIAL
+    open_row(kernel, row, data.side(0), True, A, X, lists, 0)
+    entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
+    log_vouched = log_vouched_mass(kernel, entry, log_odds, Slab(tau, 0.0, math.log(tau)))
+    assert -math.inf < log_vouched <= log_odds + log_mass_cap(kernel, entry, tau)
 
 
 # Loads x, data y, τ and prior log odds; most are chosen to make "on" about as likely as "off"

@@ -6,6 +6,8 @@ proposal hardly ever covers its place. On matrices of a dozen cells this never h
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Problem, sweep_joint, update_side
 from dibpnmf.inference.starts import start_state
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.rows import FRESH
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta
@@ -28,8 +31,10 @@ def sparse_data(rng: np.random.Generator) -> np.ndarray:
     return (rng.random(SHAPE) < rate).astype(float)
 
 
+@pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
-def test_every_loading_moves(likelihood):
+def test_every_loading_moves(likelihood, local):
+    """By the moves of a chain's first sweeps, and by those of the others."""
     family, prior = LIKELIHOODS[likelihood](), BivariateBeta()
     data = Observations.from_matrix(sparse_data(np.random.default_rng(0)))
     problem = Problem(data, prior, family.kernel(0.3), 0, 0, Serial())
@@ -43,10 +48,11 @@ def test_every_loading_moves(likelihood):
     log_odds = prior.log_odds(state.prior)
     still = [side > 0.0 for side in state.loadings]
     n_on = sum(side.sum() for side in still)
-    for sweep in range(N_WARMUP, N_WARMUP + N_SWEEPS):
+    for seed in range(N_SWEEPS):
+        again = replace(problem, seed=seed)
         for t in range(2):
             before = state.loadings[t].copy()
-            update_side(problem, state, t, log_odds, sweep)
+            update_side(again, state, t, log_odds, FRESH if local else 0)
             still[t] &= state.loadings[t] == before
     assert n_on > 1000
     assert sum(side.sum() for side in still) <= 0.001 * n_on

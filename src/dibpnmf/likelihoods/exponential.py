@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import inlined, kernel, reassociated
+from dibpnmf._compile import inlined, kernel, reassociated, spliced
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.grid_proposal import (
     LOG_DEFENDED,
@@ -221,7 +221,7 @@ def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
     return log_mass_bound(entry.support, entry.m, entry.c, base, tau)
 
 
-@inlined
+@spliced
 def greatest_gain(lines: Floats, c: int) -> float:
     """Return Σ t − 1 − log t over the stored cells with t = y/b > 1, its logs as one product."""
     gain, product = 0.0, 1.0
@@ -278,9 +278,7 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     return guess, spread, _MOST[many]
 
 
-@implements_draw_entry(ExponentialKernel)
-def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-untyped-def]
-    return draw_near(lik, entry, a, log_odds, slab, local, u, s)
+implements_draw_entry(ExponentialKernel)(draw_near)
 
 
 @implements_put_entry(ExponentialKernel)
@@ -304,7 +302,7 @@ def _row_log_likelihood(lik, row, complete, X):  # type: ignore[no-untyped-def]
         ratios += row.y[j] / row.mean[row.cell[j]]
     local = row.mean.size if complete else stored
     # λ as a single line, with v = 0.
-    return -sum_log(row.mean.reshape((1, row.mean.size)), 0, 0, 0.0, local) - ratios
+    return -sum_log(row.mean.reshape((1, row.mean.size)), BASE, BASE, 0.0, local) - ratios
 
 
 class Exponential(Likelihood):

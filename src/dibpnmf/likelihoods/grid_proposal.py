@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.likelihoods.rows import (
     HEIGHT,
@@ -278,7 +278,7 @@ def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u
     return high + math.log1p(math.exp(low - high))
 
 
-@inlined
+@spliced
 def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab) -> float:  # type: ignore[no-untyped-def]
     """Return log W' as a guess gives it, or −inf where "on" is not likely."""
     guess, spread, most = expectation(lik, entry)
@@ -291,7 +291,6 @@ def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab) -> float:  
     return -math.inf
 
 
-@inlined
 def draw_near(  # type: ignore[no-untyped-def]
     lik, entry: Entry, a: float, log_odds: float, slab: Slab, local: bool, u: float, s: Stream
 ):
@@ -323,7 +322,7 @@ def draw_near(  # type: ignore[no-untyped-def]
     return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, is_likely, u, s)
 
 
-@inlined
+@spliced
 def draw_from_grid(  # type: ignore[no-untyped-def]
     lik, entry: Entry, a: float, log_odds: float, tau: float, log_cap: float, is_mass: bool, u, s
 ):

@@ -147,9 +147,7 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     return guess, spread, _MOST
 
 
-@implements_draw_entry(PoissonKernel)
-def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-untyped-def]
-    return draw_near(lik, entry, a, log_odds, slab, local, u, s)
+implements_draw_entry(PoissonKernel)(draw_near)
 
 
 @implements_put_entry(PoissonKernel)

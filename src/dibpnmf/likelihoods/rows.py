@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.observations import Cells
@@ -78,11 +78,16 @@ class Entry(NamedTuple):
     level: float  # log likelihood of the support without the entry
 
 
+def _numbers(n: int) -> list[int]:
+    """Count from 0 as NumPy does: functions are compiled anew for every integer of Python's own."""
+    return list(np.arange(n))
+
+
 # Lines of Entry.support: b (λ without the entry) and x of every supporting cell, then b, x and
 # y of the stored ones.
-BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = range(5)
+BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = _numbers(5)
 # Lines of Entry.grid: log v, log density, and the mass that ends there.
-NODE, HEIGHT, MASS = range(3)
+NODE, HEIGHT, MASS = _numbers(3)
 
 
 def _hook(name: str, doc: str) -> KernelFunction:
@@ -143,7 +148,7 @@ def padded(m: int) -> int:
     return (m + BLOCK - 1) // BLOCK * BLOCK
 
 
-@kernel
+@spliced
 def _list_rows(X: Floats) -> tuple[Ints, NDArray[np.uint32], Floats]:
     """On-entries row after row: where each row begins, their columns and values."""
     N, K = X.shape
@@ -165,7 +170,7 @@ def _list_rows(X: Floats) -> tuple[Ints, NDArray[np.uint32], Floats]:
     return row_ptr, row_columns, row_values
 
 
-@kernel
+@spliced
 def _add_gram(row_columns: NDArray[np.uint32], row_values: Floats, gram: Floats) -> None:
     """Add the products of one row's entries."""
     for p in range(row_columns.size):
@@ -208,7 +213,7 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     )
 
 
-@kernel
+@spliced
 def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     """Allocate working memory that is large enough for every row."""
     stored = 0
@@ -226,7 +231,7 @@ def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
     )  # fmt: skip
 
 
-@kernel
+@spliced
 def borrow_row(row: Row) -> Row:
     """Same memory without reference counts; ``row`` must outlive it (see `_borrow`)."""
     return Row(
@@ -236,14 +241,14 @@ def borrow_row(row: Row) -> Row:
     )  # fmt: skip
 
 
-@kernel
+@spliced
 def keep(s: Stream, row: Row) -> None:
     """Be used after the loops that borrow from ``s`` and ``row``, so that these live so long."""
     s[0] = np.uint64(0)
     row.stored[0] = 0
 
 
-@kernel
+@spliced
 def borrow_lists(lists: Lists) -> Lists:
     """Same memory without reference counts."""
     return Lists(
@@ -253,13 +258,13 @@ def borrow_lists(lists: Lists) -> Lists:
     )  # fmt: skip
 
 
-@kernel
+@spliced
 def borrow_cells(cells: Cells) -> Cells:
     """Same memory without reference counts."""
     return Cells(borrow(cells.indptr), borrow(cells.indices), borrow(cells.values), cells.first)
 
 
-@inlined
+@spliced
 def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -> None:
     """Load the stored cells of row i and sort what reaches them by column."""
     start, stop = cells.indptr[i], cells.indptr[i + 1]
@@ -289,7 +294,7 @@ def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -
     row.stored[0] = stop - start
 
 
-@inlined
+@spliced
 def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
     """Set λ = floor + Σ_k a_k x_nk on every local cell of the open row."""
     local = row.mean.size if complete else row.stored[0]
@@ -331,7 +336,7 @@ def take_out(lines: Floats, base: int, load: int, a: float, n) -> bool:  # type:
     return lost > 0
 
 
-@inlined
+@spliced
 def update_row(  # type: ignore[no-untyped-def]
     lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
     log_odds: Floats, slabs: Floats, local: bool, s: Stream, i: int,
