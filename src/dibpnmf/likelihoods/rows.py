@@ -458,10 +458,13 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _loading_log_density(lik, support: Floats, m: int, c: int, level: float, slab: Slab, x: float):  # type: ignore[no-untyped-def]
-    """Log density of x = log v given z = 1, Eq. (21) with the Jacobian."""
+def _loading_log_density(lik, support: Floats, m: int, c: int, slab: Slab, x: float):  # type: ignore[no-untyped-def]
+    """Log density of x = log v given z = 1, Eq. (21) with the Jacobian, up to a constant.
+
+    Not less the level without the entry: where that is −10²⁰, nothing else would be left.
+    """
     v = math.exp(x)
-    return x - v * (slab.rate + 0.5 * slab.curve * v) + log_ratio(lik, support, m, c, level, v)
+    return x - v * (slab.rate + 0.5 * slab.curve * v) + log_ratio(lik, support, m, c, 0.0, v)
 
 
 @kernel
@@ -469,10 +472,10 @@ def _shrink(  # type: ignore[no-untyped-def]
     lik, entry: Entry, slab: Slab, x: float, height: float, left: float, right: float, s: Stream
 ) -> float:
     """Draw log v between two ends, shrinking them towards x, until its density is high enough."""
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    support, m, c = entry.support, entry.m, entry.c
     while True:
         trial = left + uniform(s) * (right - left)
-        inside = _loading_log_density(lik, support, m, c, level, slab, trial) > height
+        inside = _loading_log_density(lik, support, m, c, slab, trial) > height
         if inside or right - left < 1e-13:
             return max(math.exp(trial), 1e-300)
         if trial < x:
@@ -487,9 +490,9 @@ def slice_around(lik, entry: Entry, v: float, slab: Slab, width: float, s: Strea
 
     An interval that is placed at random and never stepped out is exact too, and costs less.
     """
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    support, m, c = entry.support, entry.m, entry.c
     x = math.log(v)
-    height = _loading_log_density(lik, support, m, c, level, slab, x) - exponential(s)
+    height = _loading_log_density(lik, support, m, c, slab, x) - exponential(s)
     left = x - width * uniform(s)
     return _shrink(lik, entry, slab, x, height, left, left + width, s)
 
@@ -497,17 +500,17 @@ def slice_around(lik, entry: Entry, v: float, slab: Slab, width: float, s: Strea
 @kernel
 def slice_loading(lik, entry: Entry, v: float, slab: Slab, s: Stream) -> float:  # type: ignore[no-untyped-def]
     """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21)."""
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    support, m, c = entry.support, entry.m, entry.c
     x = math.log(v)
-    height = _loading_log_density(lik, support, m, c, level, slab, x) - exponential(s)
+    height = _loading_log_density(lik, support, m, c, slab, x) - exponential(s)
     left = x - uniform(s)
     right = left + 1.0
     for _ in range(100):
-        if _loading_log_density(lik, support, m, c, level, slab, left) <= height:
+        if _loading_log_density(lik, support, m, c, slab, left) <= height:
             break
         left -= 1.0
     for _ in range(100):
-        if _loading_log_density(lik, support, m, c, level, slab, right) <= height:
+        if _loading_log_density(lik, support, m, c, slab, right) <= height:
             break
         right += 1.0
     return _shrink(lik, entry, slab, x, height, left, right, s)
