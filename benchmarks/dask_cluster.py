@@ -28,6 +28,7 @@ from benchmarks.measure import Row, row, seconds
 from dibpnmf.inference.executors import Executor, Serial, Threads
 from dibpnmf.inference.gibbs import Problem, State, sweep_joint
 from dibpnmf.likelihoods import Exponential
+from dibpnmf.likelihoods.rows import FRESH
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta
 
@@ -108,7 +109,7 @@ class Sweeper:
         copy = State((start.loadings[0].copy(), start.loadings[1].copy()), start.prior,
                      start.tau.copy())  # fmt: skip
         reached: list[State] = []
-        taken = seconds(lambda: reached.append(sweep_joint(self.problem, copy, number)[0]))
+        taken = seconds(lambda: reached.append(sweep_joint(self.problem, copy, FRESH + number)[0]))
         return taken, reached[0]
 
 

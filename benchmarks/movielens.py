@@ -20,7 +20,7 @@ from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta
 
-_COLUMNS, _SETTLE = 30, 5
+_COLUMNS, _SETTLE = 30, 12  # the first ten sweeps differ: they draw every loading afresh
 
 
 def _one_iteration(Y: sp.csr_array) -> float:
