@@ -19,6 +19,7 @@ from dibpnmf.observations import Observations
 from dibpnmf.random import PRIOR
 
 _COLUMNS, _WARMUP = 30, 60
+_UPDATES, _SWEEPS = 16, 4  # in one measurement: single ones vary twofold on a shared machine
 
 
 def _one_update(Y: np.ndarray, threads: int | None, clock: Clock) -> float:
@@ -30,7 +31,7 @@ def _one_update(Y: np.ndarray, threads: int | None, clock: Clock) -> float:
         with threadpool_limits(threads):
             return seconds(lambda: model.fit(Y), clock)
 
-    return (fit(6) - fit(2)) / 4.0
+    return (fit(2 + _UPDATES) - fit(2)) / _UPDATES
 
 
 def _with(problem: Problem, executor: Executor) -> Problem:
@@ -50,8 +51,9 @@ def _against_scikit_learn(problem: Problem, both: Problem, state: State) -> list
         for repeat in range(7):
             for how, (target, threads, clock) in compared.items():
                 start = clock()
-                state, info = sweep_joint(target, state, _WARMUP + repeat)
-                elapsed = clock() - start
+                for sweep in range(_SWEEPS):
+                    state, info = sweep_joint(target, state, _WARMUP + repeat * _SWEEPS + sweep)
+                elapsed = (clock() - start) / _SWEEPS
                 measured[how].append(elapsed / _one_update(dense, threads, clock))
     return [
         row(f"one sweep of Cora, {n_used(info)} columns in use",
