@@ -379,17 +379,19 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self._likelihood = likelihood_of(self, observations)
         chosen = choose(records, self.n_components is not None)
         chosen = self._average_loadings(chosen, observations, run, elsewhere)
-        mean, inclusion = align(records, chosen)
         scale = observations.scale
+        # One after another, each let go before the next is made: all are as large as X.
+        mean, inclusion = align(records, chosen)
+        self.components_mean_ = np.multiply(mean.T, scale, order="C")
+        del mean
+        self.inclusion_probabilities_ = np.ascontiguousarray(inclusion.T)
+        del inclusion
         offset = observations.n_observed * self._likelihood.log_unit(scale)
         scalars = stack_scalars(records, prior, self._likelihood.noise_names)
         scalars["log_likelihood"] = scalars["log_likelihood"] - offset
         A, X = chosen.loadings
         self.embedding_ = A
         self.components_ = np.multiply(X.T, scale, order="C")
-        self.components_mean_ = np.multiply(mean.T, scale, order="C")
-        self.inclusion_probabilities_ = np.ascontiguousarray(inclusion.T)
-        del mean, inclusion
         self.shares_ = chosen.shares
         self.n_components_ = A.shape[1]
         self.component_counts_ = frequencies(K for record in records for K in record.n_components)
