@@ -12,7 +12,12 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
-from dibpnmf.likelihoods.exponential import Exponential, log_mass_bound, sum_ratio
+from dibpnmf.likelihoods.exponential import (
+    Exponential,
+    greatest_gain,
+    log_mass_bound,
+    sum_ratio,
+)
 from dibpnmf.likelihoods.grid_proposal import (
     LOG_DEFENDED,
     coarse_grid,
@@ -25,6 +30,8 @@ from dibpnmf.likelihoods.grid_proposal import (
     refine_grid,
 )
 from dibpnmf.likelihoods.rows import (
+    HIT_BASE,
+    HIT_VALUE,
     list_entries,
     new_row,
     open_row,
@@ -124,12 +131,21 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
                 log_mass = highest + math.log(total)
             if n and small.likelihood.name != "gaussian":
                 log_cap = log_odds + log_mass_cap(small.kernel, entry, tau)
-                log_vouched = log_vouched_mass(small.kernel, entry, log_odds, slab)
+                log_vouched, _ = log_vouched_mass(small.kernel, entry, log_odds, slab)
                 assert log_vouched <= log_cap + 1e-9
                 log_mass = max(min(log_mass, log_cap), log_vouched)
             just_on = stats.logistic.cdf(log_mass + LOG_DEFENDED) * (1.0 - 1e-9)
             if just_on > 0.0:
                 assert not stays_off(small.kernel, row, complete, lists, k, just_on, log_odds, slab)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e3, 1e80])
+def test_greatest_gain_is_the_sum_of_its_terms(scale):
+    """Also where the product of all y/b is beyond floats."""
+    lines = np.random.default_rng(0).exponential(size=(5, 12))
+    lines[HIT_VALUE] *= scale
+    t = np.maximum(lines[HIT_VALUE] / lines[HIT_BASE], 1.0)
+    assert greatest_gain(lines, 12) == pytest.approx(np.sum(t - 1.0 - np.log(t)), rel=1e-12)
 
 
 @FIXED
@@ -162,7 +178,7 @@ def test_a_guess_vouches_for_less_than_the_bound_where_data_say_little(load):
     row, A, kernel = new_row(data.side(0), True, lists, 40, 1), np.zeros((1, 1)), EXPONENTIAL
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
-    log_vouched = log_vouched_mass(kernel, entry, log_odds, Slab(tau, 0.0, math.log(tau)))
+    log_vouched, _ = log_vouched_mass(kernel, entry, log_odds, Slab(tau, 0.0, math.log(tau)))
     assert -math.inf < log_vouched <= log_odds + log_mass_cap(kernel, entry, tau)
 
 

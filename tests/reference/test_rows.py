@@ -14,6 +14,7 @@ from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Problem, State
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.rows import (
+    FRESH,
     HELD,
     list_entries,
     log_ratio,
@@ -255,12 +256,12 @@ def test_update_rows_reports_the_row_it_leaves(small, tau):
     assert np.all(A >= 0.0)
 
 
-def sweep_held(small, A, lists, sweep):
+def sweep_held(small, A, lists, sweep, seed=SEED):
     """One update of the rows with their masks held."""
     data, (M, K) = small.observations, A.shape
     update_rows(
         small.kernel, 0, M, data.side(0), data.is_complete, A, small.X, lists,
-        np.full(K, HELD), slabs_of(1.0, K), np.uint64(SEED), 2, sweep, ROWS, np.empty((M, 3)),
+        np.full(K, HELD), slabs_of(1.0, K), np.uint64(seed), 2, sweep, ROWS, np.empty((M, 3)),
     )  # fmt: skip
 
 
@@ -269,16 +270,21 @@ def sweep_held(small, A, lists, sweep):
 def test_masks_are_held(small):
     lists = list_entries(small.X, small.observations.is_complete)
     A = small.A.copy()
-    for sweep in range(3):
+    for sweep in (*range(3), *range(FRESH, FRESH + 100)):
         sweep_held(small, A, lists, sweep)
     np.testing.assert_array_equal(A > 0.0, small.A > 0.0)
     assert np.all(np.isfinite(A))
 
 
+@pytest.mark.parametrize("local", [False, True])
 @pytest.mark.parametrize("complete", [True, False])
 @pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
-def test_loadings_with_masks_held_have_the_law_that_the_slice_sampler_has(likelihood, complete):
-    """Means and mean logs of 8,000 draws of Eq. (21) by two samplers with one bookkeeping."""
+def test_loadings_with_masks_held_have_the_law_of_the_literal_scheme(likelihood, complete, local):
+    """Means and mean logs of 8,000 draws of Eq. (21), afresh and by the moves of later sweeps.
+
+    The bookkeeping of λ is one, and the latter are slices, too; laws by themselves are tested in
+    test_grid_proposal.py.
+    """
     small = make_small(likelihood, 5, complete, 0.5, (4, 5), 3)
     small = small._replace(A=np.where(small.A > 0.0, 1.0, 0.0))
     M, K = small.A.shape
@@ -287,7 +293,7 @@ def test_loadings_with_masks_held_have_the_law_that_the_slice_sampler_has(likeli
     held, sliced, V = small.A.copy(), small.A.copy(), np.ones((M, K))
     draws = np.empty((2, n, M, K))
     for sweep in range(n):
-        sweep_held(small, held, lists, sweep)
+        sweep_held(small, held, lists, FRESH if local else 0, seed=sweep)
         update_loadings_literal(
             small.kernel, 0, M, data.side(0), data.is_complete, sliced, V, small.X,
             lists, slabs_of(1.0, K), np.uint64(SEED), 2, sweep, ROW_LOADINGS, np.empty((M, 3)),

@@ -258,7 +258,7 @@ MUTANTS = [
     Mutant(
         "masks not held where they should be",
         "likelihoods/rows.py",
-        "odds >= HELD or stays_off",
+        "logit >= HELD or stays_off",
         "stays_off",
         (ROW_TWINS,),
     ),

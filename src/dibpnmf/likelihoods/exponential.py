@@ -27,6 +27,7 @@ from dibpnmf.likelihoods.rows import (
     Entry,
     build_mean,
     collect_hits,
+    gather_hits,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -37,6 +38,7 @@ from dibpnmf.likelihoods.rows import (
     is_lost,
     padded,
     sum_without,
+    take_hits,
     take_out,
 )
 
@@ -125,31 +127,14 @@ def _pad(lines, m):  # type: ignore[no-untyped-def]
         lines[LOAD, j] = 0.0
 
 
-@inlined
-def _gather_hits(lines, row, k):  # type: ignore[no-untyped-def]
-    """Fill lines HIT_BASE, HIT_LOAD and HIT_VALUE with λ, x and y of the stored cells."""
-    first = np.uint64(row.hit_ptr[k])
-    for h in range(np.uint64(row.hit_ptr[k + 1]) - first):
-        j = row.hit[first + h]
-        lines[HIT_BASE, h] = row.mean[row.cell[j]]
-        lines[HIT_LOAD, h] = row.hit_x[first + h]
-        lines[HIT_VALUE, h] = row.y[j]
-
-
 @implements_take_entry(ExponentialKernel)
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    first, start = row.hit_ptr[k], lists.column_ptr[k]
-    c = row.hit_ptr[k + 1] - first
-    _gather_hits(lines, row, k)
-    if take_out(lines, HIT_BASE, HIT_LOAD, a, c):
-        for h in range(c):
-            if is_lost(lines[HIT_BASE, h], a * lines[HIT_LOAD, h]):
-                n = row.column[row.hit[first + h]]
-                lines[HIT_BASE, h] = sum_without(lik.epsilon, A, X, i, k, n)
+    c = take_hits(lik.epsilon, row, A, X, i, k)
     m = c
     if complete:
+        start = lists.column_ptr[k]
         m = lists.column_ptr[k + 1] - start
         _gather(lines, row.mean, lists.column_rows, lists.column_values, start, m)
         if take_out(lines, BASE, LOAD, a, m):
@@ -240,8 +225,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
     # nothing; grid_proposal bounds the mass of "on" by them.
     lines = row.support
-    c = row.hit_ptr[k + 1] - row.hit_ptr[k]
-    _gather_hits(lines, row, k)
+    c = gather_hits(row, k)
     if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:
         return True
     if not complete:

@@ -52,7 +52,7 @@ from dibpnmf.likelihoods.rows import (
     Entry,
     Floats,
     log_ratio,
-    slice_around,
+    slice_loading,
 )
 from dibpnmf.loadings.base import Slab
 from dibpnmf.random import Stream, exponential, uniform
@@ -279,16 +279,15 @@ def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u
 
 
 @spliced
-def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab) -> float:  # type: ignore[no-untyped-def]
-    """Return log W' as a guess gives it, or −inf where "on" is not likely."""
+def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
+    """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
     guess, spread, most = expectation(lik, entry)
     v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + slab.log_height
     f = _evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
-    if f >= 0.0:
-        return min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
-    return -math.inf
+    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
+    return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
 
 
 def draw_near(  # type: ignore[no-untyped-def]
@@ -308,15 +307,17 @@ def draw_near(  # type: ignore[no-untyped-def]
         log_cap = log_odds + log_mass_cap(lik, entry, tau)
         if logit_u >= log_cap + LOG_DEFENDED:
             return 0.0, True
-    log_vouched = log_vouched_mass(lik, entry, log_odds, slab) if local else -math.inf
-    is_likely = log_vouched > -math.inf
+    log_mass, width = -math.inf, 0.0
+    if local:
+        log_mass, width = log_vouched_mass(lik, entry, log_odds, slab)
+    is_likely = log_mass > -math.inf
     if is_likely:
-        log_cap = log_vouched
-        if logit_u >= log_cap + LOG_DEFENDED:
-            if a == 0.0:
-                return 0.0, True
-        elif a > 0.0:
-            return slice_around(lik, entry, a, slab, _WIDTH * expectation(lik, entry)[1], s), True
+        is_proposed_on = logit_u < log_mass + LOG_DEFENDED
+        if is_proposed_on and a > 0.0:
+            return slice_loading(lik, entry, a, slab, width, 0, s), True
+        if not is_proposed_on and a == 0.0:
+            return 0.0, True
+        log_cap = log_mass
     elif a > 0.0:
         log_cap = log_odds + log_mass_cap(lik, entry, tau)
     return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, is_likely, u, s)

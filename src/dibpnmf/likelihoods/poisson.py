@@ -36,9 +36,7 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
-    is_lost,
-    sum_without,
-    take_out,
+    take_hits,
 )
 
 # Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
@@ -100,18 +98,7 @@ def _sum_y_log(lines: Floats, c: int, v: float) -> float:
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    first = row.hit_ptr[k]
-    c = row.hit_ptr[k + 1] - first
-    for h in range(c):
-        j = row.hit[first + h]
-        lines[HIT_BASE, h] = row.mean[j]
-        lines[HIT_LOAD, h] = row.hit_x[first + h]
-        lines[HIT_VALUE, h] = row.y[j]
-    if take_out(lines, HIT_BASE, HIT_LOAD, a, c):
-        for h in range(c):
-            if is_lost(lines[HIT_BASE, h], a * lines[HIT_LOAD, h]):
-                n = row.column[row.hit[first + h]]
-                lines[HIT_BASE, h] = sum_without(lik.epsilon, A, X, i, k, n)
+    c = take_hits(lik.epsilon, row, A, X, i, k)
     loads = row.totals[k]
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads

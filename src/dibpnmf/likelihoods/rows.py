@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dibpnmf._borrow import borrow
 from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import KernelFunction
-from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
+from dibpnmf.loadings.base import SMALLEST, Slab, draw_from_slab, slab_of
 from dibpnmf.observations import Cells
 from dibpnmf.random import Stream, exponential, new_stream, open_stream, uniform
 
@@ -326,6 +326,32 @@ def is_lost(b: float, ax: float) -> bool:
 
 
 @inlined
+def gather_hits(row: Row, k: int) -> int:
+    """Fill the lines of the stored cells with λ, x and y; return their number."""
+    lines = row.support
+    first = np.uint64(row.hit_ptr[k])
+    c: int = row.hit_ptr[k + 1] - row.hit_ptr[k]
+    for h in range(np.uint64(c)):
+        j = row.hit[first + h]
+        lines[HIT_BASE, h] = row.mean[row.cell[j]]
+        lines[HIT_LOAD, h] = row.hit_x[first + h]
+        lines[HIT_VALUE, h] = row.y[j]
+    return c
+
+
+@inlined
+def take_hits(epsilon: float, row: Row, A: Floats, X: Floats, i: int, k: int) -> int:
+    """Fill them with b, which is λ without entry k, x and y; return their number."""
+    c, lines = gather_hits(row, k), row.support
+    if take_out(lines, HIT_BASE, HIT_LOAD, A[i, k], c):
+        for h in range(c):
+            if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
+                n = row.column[row.hit[row.hit_ptr[k] + h]]
+                lines[HIT_BASE, h] = sum_without(epsilon, A, X, i, k, n)
+    return c
+
+
+@inlined
 def take_out(lines: Floats, base: int, load: int, a: float, n) -> bool:  # type: ignore[no-untyped-def]
     """Turn λ into b = λ − a·x, in place; tell whether any difference `is_lost`."""
     lost = 0
@@ -351,11 +377,11 @@ def update_row(  # type: ignore[no-untyped-def]
     for k in range(X.shape[1]):
         u = uniform(s)
         a = A[i, k]
-        odds, slab = log_odds[k], slab_of(slabs, k)
-        if a == 0.0 and (odds >= HELD or stays_off(lik, row, complete, lists, k, u, odds, slab)):
+        logit, slab = log_odds[k], slab_of(slabs, k)
+        if a == 0.0 and (logit >= HELD or stays_off(lik, row, complete, lists, k, u, logit, slab)):
             continue
         entry = take_entry(lik, row, complete, A, X, lists, i, k)
-        new, was_accepted = draw_entry(lik, entry, a, odds, slab, local, u, s)
+        new, was_accepted = draw_entry(lik, entry, a, logit, slab, local, u, s)
         if a != 0.0 or new != 0.0 or not was_accepted:
             proposed += 1
             accepted += was_accepted
@@ -468,52 +494,36 @@ def _loading_log_density(lik, support: Floats, m: int, c: int, slab: Slab, x: fl
 
 
 @kernel
-def _shrink(  # type: ignore[no-untyped-def]
-    lik, entry: Entry, slab: Slab, x: float, height: float, left: float, right: float, s: Stream
+def slice_loading(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, v: float, slab: Slab, width: float, steps: int, s: Stream
 ) -> float:
-    """Draw log v between two ends, shrinking them towards x, until its density is high enough."""
-    support, m, c = entry.support, entry.m, entry.c
-    while True:
-        trial = left + uniform(s) * (right - left)
-        inside = _loading_log_density(lik, support, m, c, slab, trial) > height
-        if inside or right - left < 1e-13:
-            return max(math.exp(trial), 1e-300)
-        if trial < x:
-            left = trial
-        else:
-            right = trial
+    """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21).
 
-
-@kernel
-def slice_around(lik, entry: Entry, v: float, slab: Slab, width: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
-    """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21), by ``width`` at most.
-
-    An interval that is placed at random and never stepped out is exact too, and costs less.
+    An interval of the given width is placed at random and stepped out, ``steps`` times at most on
+    either side. Without any it is exact too, costs less, and moves log v by no more than its width.
     """
     support, m, c = entry.support, entry.m, entry.c
     x = math.log(v)
     height = _loading_log_density(lik, support, m, c, slab, x) - exponential(s)
     left = x - width * uniform(s)
-    return _shrink(lik, entry, slab, x, height, left, left + width, s)
-
-
-@kernel
-def slice_loading(lik, entry: Entry, v: float, slab: Slab, s: Stream) -> float:  # type: ignore[no-untyped-def]
-    """Move v by slice sampling in log v from f(v) Π p(y | b + v x), Eq. (21)."""
-    support, m, c = entry.support, entry.m, entry.c
-    x = math.log(v)
-    height = _loading_log_density(lik, support, m, c, slab, x) - exponential(s)
-    left = x - uniform(s)
-    right = left + 1.0
-    for _ in range(100):
+    right = left + width
+    for _ in range(steps):
         if _loading_log_density(lik, support, m, c, slab, left) <= height:
             break
-        left -= 1.0
-    for _ in range(100):
+        left -= width
+    for _ in range(steps):
         if _loading_log_density(lik, support, m, c, slab, right) <= height:
             break
-        right += 1.0
-    return _shrink(lik, entry, slab, x, height, left, right, s)
+        right += width
+    while True:
+        trial = left + uniform(s) * (right - left)
+        inside = _loading_log_density(lik, support, m, c, slab, trial) > height
+        if inside or right - left < 1e-13:
+            return max(math.exp(trial), SMALLEST)
+        if trial < x:
+            left = trial
+        else:
+            right = trial
 
 
 @kernel
@@ -535,7 +545,7 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
                 V[i, k] = draw_from_slab(s, slab_of(slabs, k))
             else:
                 entry = take_entry(lik, row, complete, A, X, lists, i, k)
-                V[i, k] = slice_loading(lik, entry, V[i, k], slab_of(slabs, k), s)
+                V[i, k] = slice_loading(lik, entry, V[i, k], slab_of(slabs, k), 1.0, 100, s)
                 A[i, k] = V[i, k]
                 put_entry(lik, row, entry, complete, lists, k, A[i, k])
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
