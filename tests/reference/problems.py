@@ -83,7 +83,7 @@ def opened(small: Small, i: int) -> tuple[Row, Lists]:
     """Open row i of the first side."""
     data = small.observations
     lists = list_entries(small.X, True)
-    row = new_row(data.side(0), data.is_complete, lists, *small.X.shape)
+    row = new_row(data.side(0), data.is_complete, *small.X.shape)
     open_row(small.kernel, row, data.side(0), data.is_complete, small.A, small.X, lists, i)
     return row, lists
 

@@ -175,7 +175,7 @@ def test_a_guess_vouches_for_less_than_the_bound_where_data_say_little(load):
     X, Y, log_odds, tau = np.full((40, 1), load), np.zeros((1, 40)), 4.0, 1.0
     Y[0, 3] = 0.05
     data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
-    row, A, kernel = new_row(data.side(0), True, lists, 40, 1), np.zeros((1, 1)), EXPONENTIAL
+    row, A, kernel = new_row(data.side(0), True, 40, 1), np.zeros((1, 1)), EXPONENTIAL
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
     log_vouched, _ = log_vouched_mass(kernel, entry, log_odds, Slab(tau, 0.0, math.log(tau)))
@@ -237,7 +237,7 @@ def test_a_cap_changes_the_proposal_and_not_the_distribution(log_cap):
     x, y, tau, log_odds = ENTRIES["one ordinary cell"]
     X, Y, epsilon, family = np.array(x)[:, None], np.array(y)[None], 0.1, Exponential()
     data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
-    row, A, kernel = new_row(data.side(0), True, lists, 1, 1), np.zeros((1, 1)), family.kernel(0.1)
+    row, A, kernel = new_row(data.side(0), True, 1, 1), np.zeros((1, 1)), family.kernel(0.1)
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
 

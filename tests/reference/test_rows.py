@@ -123,7 +123,7 @@ def test_open_row(small):
         np.testing.assert_array_equal(row.column[: kept.size], kept)
         np.testing.assert_array_equal(row.y[: kept.size], small.Y[i, kept])
         for k in range(small.X.shape[1]):
-            part = slice(row.hit_ptr[k], row.hit_ptr[k + 1])
+            part = slice(k * kept.size, row.hit_end[k])
             reached = kept[small.X[kept, k] > 0.0]
             np.testing.assert_array_equal(kept[row.hit[part]], reached)
             np.testing.assert_array_equal(row.hit_x[part], small.X[reached, k])

@@ -26,7 +26,6 @@ from dibpnmf.likelihoods.rows import (
     LOAD,
     Entry,
     build_mean,
-    collect_hits,
     gather_hits,
     implements_draw_entry,
     implements_log_ratio,
@@ -105,8 +104,7 @@ def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
 
 @implements_open_row(ExponentialKernel)
 def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-untyped-def]
-    collect_hits(row, cells, complete, lists, i)
-    build_mean(row, complete, lists, A[i], lik.epsilon)
+    build_mean(row, complete, cells, lists, A[i], lik.epsilon, i)
 
 
 @inlined
@@ -273,7 +271,7 @@ def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyp
         for j in range(entry.m):
             row.mean[lists.column_rows[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
     else:
-        start = row.hit_ptr[k]
+        start = k * row.stored[0]
         for j in range(entry.m):
             row.mean[row.hit[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
 

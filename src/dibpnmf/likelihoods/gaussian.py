@@ -80,17 +80,20 @@ def _gather(epsilon, row, cells, a, X, i):  # type: ignore[no-untyped-def]
 
     Zeros among them are multiplied like the rest: faster than skipping them by index.
     """
-    start = cells.indptr[i]
-    n = cells.indptr[i + 1] - start
+    start = np.uint64(cells.indptr[i])
+    n = np.uint64(cells.indptr[i + 1]) - start
     row.stored[0] = n
+    mean, x = row.mean, row.hit_x
     for j in range(n):
-        at = cells.indices[start + j]
-        mean = epsilon
-        for k in range(a.size):
-            x = X[at, k]
-            mean += a[k] * x
-            row.hit_x[k * n + j] = x
-        row.y[j] = cells.values[start + j] - mean
+        mean[j] = epsilon
+    for k in range(np.uint64(a.size)):
+        for j in range(n):
+            x[k * n + j] = X[np.uint64(cells.indices[start + j]), k]
+        if a[k] > 0.0:
+            for j in range(n):
+                mean[j] += a[k] * x[k * n + j]
+    for j in range(n):
+        row.y[j] = cells.values[start + j] - mean[j]
 
 
 @reassociated

@@ -28,7 +28,6 @@ from dibpnmf.likelihoods.rows import (
     HIT_VALUE,
     Entry,
     build_mean,
-    collect_hits,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -57,8 +56,7 @@ class PoissonKernel(NamedTuple):
 
 @implements_open_row(PoissonKernel)
 def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-untyped-def]
-    collect_hits(row, cells, False, lists, i)
-    build_mean(row, False, lists, A[i], lik.epsilon)
+    build_mean(row, False, cells, lists, A[i], lik.epsilon, i)
     # Totals: Σ x of each column over the observed cells and, last, Σ λ.
     K = X.shape[1]
     total = lik.epsilon * (X.shape[0] if complete else row.stored[0])
@@ -67,7 +65,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
             row.totals[k] = lists.sums[k]
         else:
             row.totals[k] = 0.0
-            for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+            for p in range(k * row.stored[0], row.hit_end[k]):
                 row.totals[k] += row.hit_x[p]
         total += A[i, k] * row.totals[k]
     row.totals[K] = total
@@ -79,7 +77,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     if math.log(u) <= log_odds + LOG_SLACK:
         return False
     slope = -row.totals[k]
-    for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
+    for p in range(k * row.stored[0], row.hit_end[k]):
         j = row.hit[p]
         slope += row.y[j] * row.hit_x[p] / row.mean[j]
     return slope <= 0.0
@@ -140,7 +138,7 @@ implements_draw_entry(PoissonKernel)(draw_near)
 @implements_put_entry(PoissonKernel)
 def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyped-def]
     lines = entry.support
-    start = row.hit_ptr[k]
+    start = k * row.stored[0]
     for j in range(entry.c):
         row.mean[row.hit[start + j]] = lines[HIT_BASE, j] + v * lines[HIT_LOAD, j]
     row.totals[row.totals.size - 1] = lines[0, _REST] + v * lines[0, _LOADS]

@@ -55,7 +55,7 @@ class Row(NamedTuple):
     y: Floats  # value of each stored cell
     column: Ints  # column n of each stored cell
     cell: Ints  # local cell of each stored cell
-    hit_ptr: Ints  # stored cells that column k reaches: hit[hit_ptr[k]:hit_ptr[k+1]]
+    hit_end: Ints  # stored cells that column k reaches: hit[k * stored : hit_end[k]]
     hit: Ints
     hit_x: Floats
     stored: Ints  # how many cells are stored
@@ -214,18 +214,16 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
 
 
 @spliced
-def new_row(cells: Cells, complete: bool, lists: Lists, N: int, K: int) -> Row:
+def new_row(cells: Cells, complete: bool, N: int, K: int) -> Row:
     """Allocate working memory that is large enough for every row."""
     stored = 0
     for i in range(cells.indptr.size - 1):
         stored = max(stored, cells.indptr[i + 1] - cells.indptr[i])
     local = N if complete else stored
     most_hits = stored * K  # what is never written takes no memory
-    if complete and lists.row_ptr[-1] < most_hits:
-        most_hits = lists.row_ptr[-1]
     return Row(
         np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
-        np.empty(K + 1, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
+        np.empty(K, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
         np.zeros(1, np.int64), np.empty(K + 1), np.empty((5, padded(max(local, 1)))),
         np.empty((3, MAX_NODES)),
     )  # fmt: skip
@@ -236,7 +234,7 @@ def borrow_row(row: Row) -> Row:
     """Same memory without reference counts; ``row`` must outlive it (see `_borrow`)."""
     return Row(
         borrow(row.mean), borrow(row.y), borrow(row.column), borrow(row.cell),
-        borrow(row.hit_ptr), borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
+        borrow(row.hit_end), borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
         borrow(row.totals), borrow(row.support), borrow(row.grid),
     )  # fmt: skip
 
@@ -265,48 +263,35 @@ def borrow_cells(cells: Cells) -> Cells:
 
 
 @spliced
-def collect_hits(row: Row, cells: Cells, complete: bool, lists: Lists, i: int) -> None:
-    """Load the stored cells of row i and sort what reaches them by column."""
-    start, stop = cells.indptr[i], cells.indptr[i + 1]
-    K = row.hit_ptr.size - 1
-    row.hit_ptr[:] = 0
-    for j in range(stop - start):
+def build_mean(row: Row, complete: bool, cells: Cells, lists: Lists, a: Floats, floor: float, i):  # type: ignore[no-untyped-def]
+    """Set λ = floor + Σ_k a_k x_nk on every local cell of row i.
+
+    On the way, load its stored cells and sort what reaches them by column.
+    """
+    start, stored = cells.indptr[i], cells.indptr[i + 1] - cells.indptr[i]
+    row.stored[0] = stored
+    for k in range(a.size):
+        row.hit_end[k] = k * stored
+    for j in range(stored):
         n = cells.indices[start + j]
+        mean = floor
+        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
+            k = lists.row_columns[p]
+            at = row.hit_end[k]
+            row.hit[at] = j
+            row.hit_x[at] = lists.row_values[p]
+            row.hit_end[k] = at + 1
+            mean += a[k] * lists.row_values[p]
         row.y[j] = cells.values[start + j]
         row.column[j] = n
         row.cell[j] = n if complete else j
-        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
-            row.hit_ptr[lists.row_columns[p] + 1] += 1
-    for k in range(K):
-        row.hit_ptr[k + 1] += row.hit_ptr[k]
-    for j in range(stop - start):
-        n = cells.indices[start + j]
-        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
-            k = lists.row_columns[p]
-            at = row.hit_ptr[k]
-            row.hit[at] = j
-            row.hit_x[at] = lists.row_values[p]
-            row.hit_ptr[k] += 1
-    # The filling has moved every pointer to its successor's place.
-    for k in range(K, 0, -1):
-        row.hit_ptr[k] = row.hit_ptr[k - 1]
-    row.hit_ptr[0] = 0
-    row.stored[0] = stop - start
-
-
-@spliced
-def build_mean(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
-    """Set λ = floor + Σ_k a_k x_nk on every local cell of the open row."""
-    local = row.mean.size if complete else row.stored[0]
-    row.mean[:local] = floor
-    for k in range(a.size):
-        if a[k] > 0.0:
-            if complete:
+        row.mean[j] = mean
+    if complete:
+        row.mean[:] = floor
+        for k in range(a.size):
+            if a[k] > 0.0:
                 for p in range(lists.column_ptr[k], lists.column_ptr[k + 1]):
                     row.mean[lists.column_rows[p]] += a[k] * lists.column_values[p]
-            else:
-                for p in range(row.hit_ptr[k], row.hit_ptr[k + 1]):
-                    row.mean[row.hit[p]] += a[k] * row.hit_x[p]
 
 
 @inlined
@@ -329,8 +314,8 @@ def is_lost(b: float, ax: float) -> bool:
 def gather_hits(row: Row, k: int) -> int:
     """Fill the lines of the stored cells with λ, x and y; return their number."""
     lines = row.support
-    first = np.uint64(row.hit_ptr[k])
-    c: int = row.hit_ptr[k + 1] - row.hit_ptr[k]
+    first = np.uint64(k * row.stored[0])
+    c: int = row.hit_end[k] - k * row.stored[0]
     for h in range(np.uint64(c)):
         j = row.hit[first + h]
         lines[HIT_BASE, h] = row.mean[row.cell[j]]
@@ -346,7 +331,7 @@ def take_hits(epsilon: float, row: Row, A: Floats, X: Floats, i: int, k: int) ->
     if take_out(lines, HIT_BASE, HIT_LOAD, A[i, k], c):
         for h in range(c):
             if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
-                n = row.column[row.hit[row.hit_ptr[k] + h]]
+                n = row.column[row.hit[k * row.stored[0] + h]]
                 lines[HIT_BASE, h] = sum_without(epsilon, A, X, i, k, n)
     return c
 
@@ -401,7 +386,7 @@ def update_rows(  # type: ignore[no-untyped-def]
     ``out[i]`` receives the row's log likelihood, its moves proposed and those accepted.
     """
     own_stream = new_stream()
-    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_row = new_row(cells, complete, X.shape[0], X.shape[1])
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
@@ -422,7 +407,7 @@ def measure_rows(  # type: ignore[no-untyped-def]
 ) -> None:  # fmt: skip
     """Write the log likelihood of rows start..stop into ``out``; nothing else changes."""
     own_stream = new_stream()
-    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_row = new_row(cells, complete, X.shape[0], X.shape[1])
     row = borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
@@ -442,7 +427,7 @@ def embed_rows(  # type: ignore[no-untyped-def]
     its place among the rows.
     """
     own_stream = new_stream()
-    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_row = new_row(cells, complete, X.shape[0], X.shape[1])
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
@@ -464,7 +449,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
     """Draw z given the v that is kept while z = 0, the paper's update of Z, Eq. (20)."""
     K = X.shape[1]
     own_stream = new_stream()
-    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_row = new_row(cells, complete, X.shape[0], X.shape[1])
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
@@ -534,7 +519,7 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
     """Draw v given z for every entry, on or off, the paper's update of V, Eq. (21)."""
     K = X.shape[1]
     own_stream = new_stream()
-    own_row = new_row(cells, complete, lists, X.shape[0], X.shape[1])
+    own_row = new_row(cells, complete, X.shape[0], X.shape[1])
     s, row = borrow(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
