@@ -109,11 +109,49 @@ def exponential(s: Stream) -> float:
     return -math.log(uniform(s))
 
 
+def _layers() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Right edges of the layers, from below, and exp(−x²/2) there.
+
+    All have the same area; the lowest is as wide as its rectangle would be with the tail in it.
+    """
+    height = math.exp(-0.5 * _TAIL * _TAIL)
+    area = _TAIL * height + math.sqrt(0.5 * math.pi) * math.erfc(_TAIL * math.sqrt(0.5))
+    edges = [area / height, _TAIL]
+    while len(edges) < _N_LAYERS:
+        height += area / edges[-1]
+        edges.append(math.sqrt(-2.0 * math.log(height)))
+    x = np.array([*edges, 0.0])
+    return x, np.exp(-0.5 * x * x)
+
+
+# With this many layers of equal area the lowest ends, and the tail begins, here (Doornik, 2005).
+_N_LAYERS, _TAIL = 256, 3.6541528853610088
+_EDGES, _HEIGHTS = _layers()
+
+
 @kernel
 def normal(s: Stream) -> float:
-    """Draw from the standard normal distribution (Box and Muller)."""
-    radius = math.sqrt(-2.0 * math.log(uniform(s)))
-    return radius * math.cos(2.0 * math.pi * uniform(s))
+    """Draw from the standard normal distribution (ziggurat of Marsaglia and Tsang, 2000)."""
+    while True:
+        place = _N_LAYERS * uniform(s)
+        layer = int(place)
+        x = (2.0 * (place - layer) - 1.0) * _EDGES[layer]
+        if abs(x) < _EDGES[layer + 1]:
+            return x
+        if layer == 0:
+            return math.copysign(_normal_tail(s), x)
+        below, above = _HEIGHTS[layer], _HEIGHTS[layer + 1]
+        if below + uniform(s) * (above - below) < math.exp(-0.5 * x * x):
+            return x
+
+
+@spliced
+def _normal_tail(s: Stream) -> float:
+    """Draw from the standard normal distribution beyond the lowest layer."""
+    while True:
+        beyond = exponential(s) / _TAIL
+        if 2.0 * exponential(s) > beyond * beyond:
+            return _TAIL + beyond
 
 
 @kernel
@@ -170,6 +208,9 @@ def gamma(s: Stream, shape: float, rate: float) -> float:
     return math.exp(log_gamma_draw(s, shape)) / rate
 
 
+_WIDE = 10.0  # in log c: beyond, the density is flat, and falls as exp(−eˣ) at either end
+
+
 @kernel
 def log_gig_draw(s: Stream, p: float, a: float, b: float) -> float:
     """Log of a draw from the generalised inverse Gaussian c^(p−1) exp(−(ac + b/c)/2).
@@ -183,7 +224,7 @@ def log_gig_draw(s: Stream, p: float, a: float, b: float) -> float:
     mode = math.log((p + root) / a) if p >= 0.0 else math.log(b / (root - p))
     ea = 0.5 * a * math.exp(mode)
     eb = 0.5 * b * math.exp(-mode)
-    width = 1.0 / math.sqrt(ea + eb)
+    width = min(1.0 / math.sqrt(ea + eb), _WIDE)
     right = _gig_fall(p, ea, eb, width)
     left = _gig_fall(-p, eb, ea, width)
     slope_r = ea * math.exp(right) - eb * math.exp(-right) - p

@@ -1,4 +1,4 @@
-"""The independence proposal: its closed forms, its bound, and the draws that it makes exact."""
+"""Moves of one entry: the grid's closed forms, the bounds, and the draws that are made exact."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.entry_moves import log_mass_cap, log_vouched_mass
 from dibpnmf.likelihoods.exponential import (
     Exponential,
     greatest_gain,
@@ -25,13 +26,15 @@ from dibpnmf.likelihoods.grid_proposal import (
     draw_node,
     grid_mass,
     interpolate,
-    log_mass_cap,
-    log_vouched_mass,
     refine_grid,
 )
+from dibpnmf.likelihoods.peak_proposal import find_peak, has_slopes, log_peak_mass
 from dibpnmf.likelihoods.rows import (
+    BASE,
     HIT_BASE,
+    HIT_LOAD,
     HIT_VALUE,
+    LOAD,
     list_entries,
     new_row,
     open_row,
@@ -45,13 +48,12 @@ from dibpnmf.observations import Observations
 from dibpnmf.random import ROWS, START, stream, uniform
 
 from . import formulas
+from .checks import P_VALUE, check_probability
 from .problems import SMALL, WIDE, Small, taken
 
 EXPONENTIAL = Exponential().kernel(0.1)
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 N_SWEEPS = 25_600
-# Nine entries a likelihood with four probabilities each.
-P_VALUE = 1e-6
 
 
 def gridded(small: Small, i: int, k: int, log_odds: float, tau: float):
@@ -134,6 +136,11 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
                 log_vouched, _ = log_vouched_mass(small.kernel, entry, log_odds, slab)
                 assert log_vouched <= log_cap + 1e-9
                 log_mass = max(min(log_mass, log_cap), log_vouched)
+                peak, deviation = find_peak(small.kernel, entry, tau)
+                if has_slopes(small.kernel, entry) and deviation < math.inf:
+                    log_peak = log_peak_mass(small.kernel, entry, log_odds, slab, peak, deviation)
+                    assert log_peak <= log_cap + 1e-9
+                    log_mass = max(log_mass, log_peak)
             just_on = stats.logistic.cdf(log_mass + LOG_DEFENDED) * (1.0 - 1e-9)
             if just_on > 0.0:
                 assert not stays_off(small.kernel, row, complete, lists, k, just_on, log_odds, slab)
@@ -163,6 +170,12 @@ def test_mass_is_below_its_bound(small, tau):
     if small.likelihood.name == "exponential" and entry.m:
         base = -entry.level - sum_ratio(entry.support, 0.0, entry.c)
         bound = log_mass_bound(entry.support, entry.m, entry.c, base, tau)
+        lines = entry.support
+        twin = formulas.log_mass_bound(
+            lines[LOAD, : entry.m] / lines[BASE, : entry.m],
+            lines[[HIT_BASE, HIT_LOAD, HIT_VALUE], : entry.c], tau,
+        )  # fmt: skip
+        assert bound == pytest.approx(twin, rel=1e-6, abs=1e-6)
         if bound < math.inf:
             assert formulas.entry_odds(log_ratio, -bound, tau) <= 1.0 + 1e-9
         if entry.c == 0:  # zeros only: "on" can but cost
@@ -195,6 +208,9 @@ ENTRIES = {
     "slow decay": ([0.01], [9.0], 0.01, -81.0),
     "mostly zeros": ([0.02] * 30, [1.5, 0.8] + [0.0] * 28, 1.0, -7.0),
     "hundreds of zeros": ([0.02] * 600, [1.5, 0.8, 3.0] + [0.0] * 597, 1.0, 4.7),
+    "two peaks": ([1.0] * 20 + [0.01], [0.5] * 20 + [8.4], 0.005, -46.6),
+    "two peaks far apart": ([1.0] * 20 + [0.001], [0.5] * 20 + [13.9], 0.005, -42.6),
+    "on for the most part": ([0.3] * 9, [0.5] + [0.0] * 8, 1.0, 4.0),
     "no support": ([0.0, 0.0], [1.0, 2.0], 2.0, -1.0),
 }
 
@@ -279,11 +295,3 @@ def entry_draws(kernel, X, Y, log_odds, tau) -> np.ndarray:
         )  # fmt: skip
         draws[sweep] = A[0, 0]
     return draws
-
-
-def check_probability(events: np.ndarray, expected: float) -> None:
-    """Compare with batch means, with at least the binomial error for events that are rare."""
-    means = events.reshape(64, -1).mean(axis=1)
-    binomial = math.sqrt(expected * (1.0 - expected) / events.size)
-    error = max(means.std(ddof=1) / 8.0, binomial)
-    assert abs(means.mean() - expected) <= stats.t.isf(P_VALUE / 2.0, 63) * error + 1e-6

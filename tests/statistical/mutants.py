@@ -36,6 +36,8 @@ LOADING_TWINS = "tests:tests/reference/test_loadings.py"
 ROW_TWINS = "tests:tests/reference/test_rows.py"
 POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
+PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
+STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 LABEL_TWINS = "tests:tests/reference/test_labels.py"
 EXACT = "exact:fixed:exponential:joint:complete:6400"
@@ -80,8 +82,8 @@ MUTANTS = [
     Mutant(
         "ε dropped",
         "likelihoods/exponential.py",
-        "build_mean(row, complete, lists, A[i], lik.epsilon)",
-        "build_mean(row, complete, lists, A[i], 1e-12)",
+        "build_mean(row, complete, cells, lists, A[i], lik.epsilon, i)",
+        "build_mean(row, complete, cells, lists, A[i], 1e-12, i)",
         (geweke(BB), ROW_TWINS, EXACT),
     ),
     Mutant(
@@ -294,8 +296,8 @@ MUTANTS = [
     Mutant(
         "cap of the mass without its Hastings term",
         "likelihoods/grid_proposal.py",
-        "log_accept -= excess + _evaluate(",
-        "log_accept -= _evaluate(",
+        "log_accept -= excess + evaluate(",
+        "log_accept -= evaluate(",
         (GRID_TWINS,),
     ),
     Mutant(
@@ -314,7 +316,7 @@ MUTANTS = [
     ),
     Mutant(
         "guess that vouches for more than its bounds allow",
-        "likelihoods/grid_proposal.py",
+        "likelihoods/entry_moves.py",
         "math.log(min(_ROOT_2_PI * spread, most))",
         "math.log(9.0)",
         (GRID_TWINS,),
@@ -332,6 +334,98 @@ MUTANTS = [
         "    return x - v * (slab.rate",
         "    return -v * (slab.rate",
         (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "slice whose width depends on the present loading",
+        "likelihoods/entry_moves.py",
+        "slice_loading(lik, entry, a, slab, width, 0, s)",
+        "slice_loading(lik, entry, a, slab, width * a, 0, s)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of the mass with a line that is too steep beyond its first probe",
+        "likelihoods/exponential.py",
+        "cost = first + (second - first) * (min",
+        "cost = first + second * (min",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of some cells less the level of others",
+        "likelihoods/exponential.py",
+        "base = sum_log(lines, BASE, LOAD, 0.0, padded(some))",
+        "base = sum_log(lines, BASE, LOAD, 0.0, padded(some)) - 5.0",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "λ without an entry that has lost its digits",
+        "likelihoods/rows.py",
+        "    return b < _CANCELLED * ax\n",
+        "    return b < -1e300\n",
+        (ROW_TWINS,),
+    ),
+    Mutant(
+        "peak proposal without its acceptance step",
+        "likelihoods/peak_proposal.py",
+        "if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:",
+        "if log_accept >= -1e300 or math.log(uniform(s)) < log_accept:",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "peak proposal without W' in its acceptance",
+        "likelihoods/peak_proposal.py",
+        "tau, x, a) - log_mass\n",
+        "tau, x, a)\n",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "peak proposal without the Jacobian of its deviation",
+        "likelihoods/peak_proposal.py",
+        "x = math.log(a)\n        n = core_log_density((x - peak) / deviation) - log_deviation\n",
+        "x = math.log(a)\n        n = core_log_density((x - peak) / deviation)\n",
+        (GRID_TWINS, PEAK_TWINS),
+    ),
+    Mutant(
+        "peak proposal about the present loading",
+        "likelihoods/entry_moves.py",
+        "        if deviation < math.inf:\n",
+        "        if deviation < math.inf:\n"
+        "            peak = 0.5 * (peak + math.log(a)) if a > 0.0 else peak\n",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "peak that vouches for more than its bounds allow",
+        "likelihoods/peak_proposal.py",
+        "math.log(min(_ALL * deviation, most))",
+        "math.log(9.0)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "density around a peak without its tails",
+        "likelihoods/peak_proposal.py",
+        "(0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))",
+        "0.5 * z * z",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "slopes with one share too few",
+        "likelihoods/exponential.py",
+        "rs * (1.0 - 2.0 * s)",
+        "rs * (1.0 - s)",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "normal draws without the edges of the layers",
+        "random.py",
+        "if below + uniform(s) * (above - below) < math.exp(-0.5 * x * x):",
+        "if below >= 0.0:",
+        (STREAMS,),
+    ),
+    Mutant(
+        "random words that come again",
+        "random.py",
+        "    s[_COUNTER] += _BLOCKS\n",
+        "",
+        (STREAMS,),
     ),
     Mutant(
         "grid not cut off at its ceiling",
@@ -371,8 +465,8 @@ MUTANTS = [
     Mutant(
         "Gaussian with missing cells without ε",
         "likelihoods/gaussian.py",
-        "        mean = epsilon\n        for k in range(a.size):",
-        "        mean = 0.0\n        for k in range(a.size):",
+        "        mean[j] = epsilon\n",
+        "        mean[j] = 0.0\n",
         (ROW_TWINS, geweke(GAUSSIAN_MISSING)),
     ),
     Mutant(

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numba import njit
 from scipy import stats
 from tests.reference import formulas
 
@@ -95,6 +96,24 @@ def test_normal():
     assert_distribution(streams.normal, stats.norm.cdf)
 
 
+def test_normal_in_every_layer_and_in_the_tails():
+    """Between the layers' edges lies what few draws would not show to be wrong."""
+    s, draws = streams.stream(11, 0, 0, streams.START), np.empty(2_000_000)
+    fill_with_normals(s, draws)
+    edges = streams._EDGES[1::8]
+    edges = np.concatenate([[-np.inf, -4.0], -edges, edges[::-1], [4.0, np.inf]])
+    expected = np.diff(stats.norm.cdf(edges)) * draws.size
+    found, _ = np.histogram(draws, edges)
+    assert expected.min() > 30.0
+    assert stats.chisquare(found, expected * draws.size / expected.sum()).pvalue > P_VALUE
+
+
+@njit
+def fill_with_normals(s, draws):
+    for i in range(draws.size):
+        draws[i] = streams.normal(s)
+
+
 @pytest.mark.parametrize("bound", [-38.0, -3.0, 0.0, 1.5, 9.0])
 def test_normal_below(bound):
     def cdf(x):
@@ -125,7 +144,9 @@ def test_gamma_has_its_rate():
 
 
 @pytest.mark.parametrize("p", [-7.0, -1.0, 0.0, 2.0])
-@pytest.mark.parametrize(("a", "b"), [(1e-6, 1e-4), (0.3, 5.0), (80.0, 60.0), (1e5, 1e-3)])
+@pytest.mark.parametrize(
+    ("a", "b"), [(1e-6, 1e-4), (0.3, 5.0), (80.0, 60.0), (1e5, 1e-3), (3.0, 1e-124)]
+)
 def test_generalised_inverse_gaussian(p, a, b):
     assert_distribution(
         lambda s: streams.log_gig_draw(s, p, a, b), lambda x: formulas.gig_cdf(p, a, b, x)

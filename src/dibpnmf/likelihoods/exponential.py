@@ -10,12 +10,12 @@ import numpy as np
 
 from dibpnmf._compile import inlined, kernel, reassociated, spliced
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
-from dibpnmf.likelihoods.grid_proposal import (
-    LOG_DEFENDED,
-    LOG_SLACK,
-    draw_near,
+from dibpnmf.likelihoods.entry_moves import draw_near, implements_log_mass_cap
+from dibpnmf.likelihoods.grid_proposal import LOG_DEFENDED, LOG_SLACK
+from dibpnmf.likelihoods.peak_proposal import (
     implements_expectation,
-    implements_log_mass_cap,
+    implements_has_slopes,
+    implements_slopes,
 )
 from dibpnmf.likelihoods.rows import (
     BASE,
@@ -138,7 +138,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         if take_out(lines, BASE, LOAD, a, m):
             for j in range(m):
                 if is_lost(lines[BASE, j], a * lines[LOAD, j]):
-                    n = lists.column_rows[start + j]
+                    n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
     else:
         for j in range(m):
@@ -258,6 +258,42 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     many = int(_FEW * entry.c > entry.m)
     spread = min(_SPREAD[many] / math.sqrt(max(entry.m, 1)), _WIDEST)
     return guess, spread, _MOST[many]
+
+
+@implements_has_slopes(ExponentialKernel)
+def _has_slopes(lik, entry):  # type: ignore[no-untyped-def]
+    return _FEW * entry.c > entry.m  # each cell costs a division, which `sum_log` does without
+
+
+@reassociated
+def _cost_slopes(lines, v, m):  # type: ignore[no-untyped-def]
+    """Derivatives of −Σ log(b + v x) by log v, with s = v x / (b + v x): −Σ s and −Σ s(1 − s)."""
+    first, second = 0.0, 0.0
+    for j in range(np.uint64(m)):
+        s = v * lines[LOAD, j] / (lines[BASE, j] + v * lines[LOAD, j])
+        first -= s
+        second -= s * (1.0 - s)
+    return first, second
+
+
+@reassociated
+def _gain_slopes(lines, v, c):  # type: ignore[no-untyped-def]
+    """Derivatives of −Σ y/(b + v x) by log v, with r = y / (b + v x): Σ r s and Σ r s(1 − 2s)."""
+    first, second = 0.0, 0.0
+    for j in range(np.uint64(c)):
+        inverse = 1.0 / (lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+        s = v * lines[HIT_LOAD, j] * inverse
+        rs = lines[HIT_VALUE, j] * inverse * s
+        first += rs
+        second += rs * (1.0 - 2.0 * s)
+    return first, second
+
+
+@implements_slopes(ExponentialKernel)
+def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
+    cost, bent_cost = _cost_slopes(entry.support, v, entry.m)
+    gain, bent_gain = _gain_slopes(entry.support, v, entry.c)
+    return gain + cost, bent_gain + bent_cost
 
 
 implements_draw_entry(ExponentialKernel)(draw_near)

@@ -17,33 +17,24 @@ The target for one entry, with everything else fixed, is Eq. (18):
 4. Accept by Metropolis-Hastings: the log ratio is f − log(exp f̂ + κ exp g) + log(W/W') at the
    proposal less the same at the present state, each zero for "off".
 
-The cap is any bound of the mass ∫ exp f that a likelihood can tell before the grid is built: an
-entry that is off and whose uniform number exceeds what it allows stays off at once.
-
 The grid depends on b, x, y, π and τ only, never on the present (z, v): the proposal is
-independent of it, and step 4 makes the move exact however coarse the grid.
-
-So may W' be any number that depends on nothing else, and where "on" is likely one evaluation
-gives it (`log_vouched_mass`): if f at a guess of v, made from b, x and y, is at least zero, W' is
-exp f there times the width that a normal density of log v would have. An entry that is on is then
-mostly not proposed to be off and needs no grid: v moves by slice sampling, which leaves exp f
-among "on" as it is. Else the grid is built as above, for the proposal.
+independent of it, and step 4 makes the move exact however coarse the grid. So may W' be any
+number that depends on nothing else.
 
 A bound used for skipping: where log p(y | b + v x) − log p(y | b) <= gain for every v, each
 node lies on or below g(u) + logit π + gain, with g concave and exp g of integral 1. Linear
 interpolation of g stays below g, and so does a line of slope 1 to the left; the right-hand tail
 starts at τ v >= 8, where it adds less than 0.003. So the mass of "on" is at most
-1.003 (1+δ) · odds · e^gain (`LOG_SLACK` is the log of the constant, rounded up). The W' of a
-guess must stay below every such bound too, or entries would be skipped that it proposes to be on:
-since exp g <= 1/e, up to 2.5 times exp f does.
+1.003 (1+δ) · odds · e^gain (`LOG_SLACK` is the log of the constant, rounded up).
 """
 
 from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, kernel, spliced
-from dibpnmf._dispatch import KernelFunction
+import numpy as np
+
+from dibpnmf._compile import kernel, spliced
 from dibpnmf.likelihoods.rows import (
     HEIGHT,
     MASS,
@@ -52,22 +43,8 @@ from dibpnmf.likelihoods.rows import (
     Entry,
     Floats,
     log_ratio,
-    slice_loading,
 )
-from dibpnmf.loadings.base import Slab
 from dibpnmf.random import Stream, exponential, uniform
-
-_log_mass_cap = KernelFunction(
-    "log_mass_cap",
-    "Log of a bound of E[p(y | b + v x) / p(y | b)] over the prior of v: (lik, entry, tau).",
-)
-_expectation = KernelFunction(
-    "expectation",
-    "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
-    "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
-)
-log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implement
-expectation, implements_expectation = _expectation.call, _expectation.implement
 
 _FACTOR = 16.0
 _COARSE = 3  # τ v from 2⁻⁵ to 8, each sixteen times the one before; more where f still rises
@@ -79,12 +56,6 @@ LOG_SLACK = math.log(1.01) + LOG_DEFENDED
 # Distances from a peak, in standard deviations, at which it is followed until it has fallen.
 _FINE = (1.0, 2.4, 5.0, 10.0)
 _FOLLOWED = 4.5
-# Bounds of τ v for a guess of v, and the largest f that is believed: now and then even what is
-# surely on meets a grid, should its v have got stuck.
-NEAREST, FARTHEST = 0.05, 3.0
-_SURE = 5.0
-_WIDTH = 4.0  # of a slice, in standard deviations
-_ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
 
 @kernel
@@ -103,8 +74,8 @@ def _insert(grid: Floats, n: int, u: float, f: float) -> int:
     return n + 1
 
 
-@inlined
-def _evaluate(  # type: ignore[no-untyped-def]
+@kernel
+def evaluate(  # type: ignore[no-untyped-def]
     lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u, v
 ):
     """Return f(u), v = eᵘ; ``constant`` = logit π + log τ."""
@@ -153,19 +124,19 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
     v = 8.0 / tau
     u = math.log(v)
     high, low = v, v
-    n = 1
+    n = int(np.int64(1))  # a literal would compile `_insert` twice
     grid[NODE, 0] = u
-    grid[HEIGHT, 0] = _evaluate(lik, support, m, c, level, constant, tau, u, v)
+    grid[HEIGHT, 0] = evaluate(lik, support, m, c, level, constant, tau, u, v)
     # The maximum must lie inside.
     while n < _COARSE or (grid[HEIGHT, 0] > grid[HEIGHT, 1] and n < MAX_NODES // 3):
         low /= _FACTOR
         u = grid[NODE, 0] - step
-        f = _evaluate(lik, support, m, c, level, constant, tau, u, low)
+        f = evaluate(lik, support, m, c, level, constant, tau, u, low)
         n = _insert(grid, n, u, f)
     while grid[HEIGHT, n - 1] > grid[HEIGHT, n - 2] and n < MAX_NODES // 2:
         high *= _FACTOR
         u = grid[NODE, n - 1] + step
-        f = _evaluate(lik, support, m, c, level, constant, tau, u, high)
+        f = evaluate(lik, support, m, c, level, constant, tau, u, high)
         n = _insert(grid, n, u, f)
     _u, height, _deviation, _width, doubt = _peak(grid, n)
     return n, height + 2.0 * doubt + 0.5
@@ -186,7 +157,7 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
             break
         for side in (-1.0, 0.0, 1.0):
             node = u + side * min(1.2 * deviation, 0.3 * width)
-            f = _evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
+            f = evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
             n = _insert(grid, n, node, min(f, ceiling))
     u, height, deviation, _width, _doubt = _peak(grid, n)
     for side in (-1.0, 1.0):
@@ -194,7 +165,7 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
             node = u + side * distance * deviation
             if not low < node < high:
                 break
-            f = _evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
+            f = evaluate(lik, support, m, c, level, constant, tau, node, math.exp(node))
             n = _insert(grid, n, node, min(f, ceiling))
             if f < height - _FOLLOWED:
                 break
@@ -270,57 +241,11 @@ def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
 
 
 @kernel
-def proposal_log_density(grid: Floats, n: int, tau: float, log_defence: float, u: float) -> float:
-    """Return log(exp f̂(u) + κ exp g(u)), the density that proposals of "on" come from."""
-    f = interpolate(grid, n, u)
+def defended(log_density: float, tau: float, log_defence: float, u: float) -> float:
+    """Return log(exp log_density + κ exp g(u)), the density that proposals of "on" come from."""
     g = log_defence + math.log(tau) + u - tau * math.exp(u)
-    high, low = max(f, g), min(f, g)
+    high, low = max(log_density, g), min(log_density, g)
     return high + math.log1p(math.exp(low - high))
-
-
-@spliced
-def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
-    """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
-    guess, spread, most = expectation(lik, entry)
-    v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
-    constant = log_odds + slab.log_height
-    f = _evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
-    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
-    return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
-
-
-def draw_near(  # type: ignore[no-untyped-def]
-    lik, entry: Entry, a: float, log_odds: float, slab: Slab, local: bool, u: float, s: Stream
-):
-    """Move (z, v) of one entry, given as a = z·v, Eq. (18).
-
-    ``u`` is the uniform number that decides "on" or "off". Unless ``local``, nothing is guessed
-    and v is drawn afresh. Returns the new z·v and whether the proposal was accepted.
-    """
-    logit_u = math.log(u) - math.log1p(-u)
-    tau = slab.rate
-    if entry.m == 0:  # nothing observed depends on it: draw from the prior
-        return (exponential(s) / tau if logit_u < log_odds else 0.0), True
-    log_cap = math.inf
-    if a == 0.0:
-        log_cap = log_odds + log_mass_cap(lik, entry, tau)
-        if logit_u >= log_cap + LOG_DEFENDED:
-            return 0.0, True
-    log_mass, width = -math.inf, 0.0
-    if local:
-        log_mass, width = log_vouched_mass(lik, entry, log_odds, slab)
-    is_likely = log_mass > -math.inf
-    if is_likely:
-        is_proposed_on = logit_u < log_mass + LOG_DEFENDED
-        if is_proposed_on and a > 0.0:
-            return slice_loading(lik, entry, a, slab, width, 0, s), True
-        if not is_proposed_on and a == 0.0:
-            return 0.0, True
-        log_cap = log_mass
-    elif a > 0.0:
-        log_cap = log_odds + log_mass_cap(lik, entry, tau)
-    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, is_likely, u, s)
 
 
 @spliced
@@ -356,12 +281,12 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
         else:
             x = draw_node(grid, n, total, s)
         new = max(math.exp(x), 1e-300)
-        log_accept += excess + _evaluate(lik, support, m, c, level, constant, tau, x, new)
-        log_accept -= proposal_log_density(grid, n, tau, log_defence, x)
+        log_accept += excess + evaluate(lik, support, m, c, level, constant, tau, x, new)
+        log_accept -= defended(interpolate(grid, n, x), tau, log_defence, x)
     if a > 0.0:
         x = math.log(a)
-        log_accept -= excess + _evaluate(lik, support, m, c, level, constant, tau, x, a)
-        log_accept += proposal_log_density(grid, n, tau, log_defence, x)
+        log_accept -= excess + evaluate(lik, support, m, c, level, constant, tau, x, a)
+        log_accept += defended(interpolate(grid, n, x), tau, log_defence, x)
     if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
         return new, True
     return a, False

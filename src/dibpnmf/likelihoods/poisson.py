@@ -14,13 +14,14 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
-from dibpnmf.likelihoods.grid_proposal import (
-    LOG_SLACK,
-    draw_near,
+from dibpnmf.likelihoods.entry_moves import draw_near, implements_log_mass_cap
+from dibpnmf.likelihoods.grid_proposal import LOG_SLACK
+from dibpnmf.likelihoods.peak_proposal import (
     implements_expectation,
-    implements_log_mass_cap,
+    implements_has_slopes,
+    implements_slopes,
 )
 from dibpnmf.likelihoods.rows import (
     HIT_BASE,
@@ -130,6 +131,30 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     guess = excess / lines[0, _LOADS]
     spread = min(_SPREAD / math.sqrt(1.0 + counts), _WIDEST)
     return guess, spread, _MOST
+
+
+@implements_has_slopes(PoissonKernel)
+def _has_slopes(lik, entry):  # type: ignore[no-untyped-def]
+    return True  # they need no logarithm
+
+
+@reassociated
+def _share_sums(lines: Floats, v: float, c: int) -> tuple[float, float]:
+    """Return Σ y s and Σ y s² over the stored cells, s = v x / (b + v x)."""
+    first, second = 0.0, 0.0
+    for j in range(np.uint64(c)):
+        s = v * lines[HIT_LOAD, j] / (lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+        ys = lines[HIT_VALUE, j] * s
+        first += ys
+        second += ys * s
+    return first, second
+
+
+@implements_slopes(PoissonKernel)
+def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
+    first, second = _share_sums(entry.support, v, entry.c)
+    loads = v * entry.support[0, _LOADS]
+    return lik.unit * (first - loads), lik.unit * (first - second - loads)
 
 
 implements_draw_entry(PoissonKernel)(draw_near)

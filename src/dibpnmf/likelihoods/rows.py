@@ -503,7 +503,7 @@ def slice_loading(  # type: ignore[no-untyped-def]
     while True:
         trial = left + uniform(s) * (right - left)
         inside = _loading_log_density(lik, support, m, c, slab, trial) > height
-        if inside or right - left < 1e-13:
+        if inside or right - left < 1e-13 * (1.0 + 4.0 * abs(x)):  # some floats apart
             return max(math.exp(trial), SMALLEST)
         if trial < x:
             left = trial

@@ -1,0 +1,97 @@
+"""Move (z, v) of one entry, for any likelihood: by its peak, by a slice, or by a grid.
+
+Each leaves Eq. (18) as it is; which one is used depends on b, x, y, π, τ and a coin only.
+
+- Where slopes cost little (`has_slopes`), an independence proposal around the peak of f.
+- Else, where "on" is likely: if f at a guess of v, made from b, x and y, is at least zero, W' is
+  exp f there times the width that a normal density of log v would have. An entry that is on is
+  then mostly not proposed to be off and needs no grid: v moves by slice sampling, which leaves
+  exp f among "on" as it is.
+- Else, and now and then in any case, an independence proposal from a grid.
+
+The cap is any bound of the mass ∫ exp f that a likelihood can tell before anything is evaluated:
+an entry that is off and whose uniform number exceeds what it allows stays off at once. The W' of
+a guess or of a peak must stay below every such bound, or entries would be skipped that it proposes
+to be on: since exp g <= 1/e, up to 2.5 times exp f does (see `grid_proposal` for g).
+"""
+
+from __future__ import annotations
+
+import math
+
+from dibpnmf._compile import spliced
+from dibpnmf._dispatch import KernelFunction
+from dibpnmf.likelihoods.grid_proposal import LOG_DEFENDED, draw_from_grid, evaluate
+from dibpnmf.likelihoods.peak_proposal import (
+    FARTHEST,
+    NEAREST,
+    draw_from_peak,
+    expectation,
+    find_peak,
+    has_slopes,
+)
+from dibpnmf.likelihoods.rows import Entry, slice_loading
+from dibpnmf.loadings.base import Slab
+from dibpnmf.random import Stream, exponential, uniform
+
+_log_mass_cap = KernelFunction(
+    "log_mass_cap",
+    "Log of a bound of E[p(y | b + v x) / p(y | b)] over the prior of v: (lik, entry, tau).",
+)
+log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implement
+
+# The largest f at a guess that is believed: now and then even what is surely on meets a grid,
+# should its v have got stuck. So does a share of what moves by its peak.
+_SURE = 5.0
+_GRID_SHARE = 1.0 / 32.0
+_WIDTH = 4.0  # of a slice, in standard deviations
+_ROOT_2_PI = math.sqrt(2.0 * math.pi)
+
+
+@spliced
+def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
+    """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
+    guess, spread, most = expectation(lik, entry)
+    v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    constant = log_odds + slab.log_height
+    f = evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
+    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
+    return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
+
+
+def draw_near(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, a: float, log_odds: float, slab: Slab, local: bool, u: float, s: Stream
+):
+    """Move (z, v) of one entry, given as a = z·v, Eq. (18).
+
+    ``u`` is the uniform number that decides "on" or "off". Unless ``local``, a grid is used.
+    Returns the new z·v and whether the proposal was accepted.
+    """
+    logit_u = math.log(u) - math.log1p(-u)
+    tau = slab.rate
+    if entry.m == 0:  # nothing observed depends on it: draw from the prior
+        return (exponential(s) / tau if logit_u < log_odds else 0.0), True
+    log_cap = math.inf
+    if a == 0.0:
+        log_cap = log_odds + log_mass_cap(lik, entry, tau)
+        if logit_u >= log_cap + LOG_DEFENDED:
+            return 0.0, True
+    if local and has_slopes(lik, entry) and uniform(s) > _GRID_SHARE:
+        peak, deviation = find_peak(lik, entry, tau)
+        if deviation < math.inf:
+            return draw_from_peak(lik, entry, a, log_odds, slab, peak, deviation, u, s)
+    log_mass, width = -math.inf, 0.0
+    if local:
+        log_mass, width = log_vouched_mass(lik, entry, log_odds, slab)
+    is_likely = log_mass > -math.inf
+    if is_likely:
+        is_proposed_on = logit_u < log_mass + LOG_DEFENDED
+        if is_proposed_on and a > 0.0:
+            return slice_loading(lik, entry, a, slab, width, 0, s), True
+        if not is_proposed_on and a == 0.0:
+            return 0.0, True
+        log_cap = log_mass
+    elif a > 0.0:
+        log_cap = log_odds + log_mass_cap(lik, entry, tau)
+    return draw_from_grid(lik, entry, a, log_odds, tau, log_cap, is_likely, u, s)

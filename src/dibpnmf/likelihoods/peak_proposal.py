@@ -1,0 +1,137 @@
+"""Joint draw of (z, v) where f's peak is soon found: an independence proposal around it.
+
+The target is that of `grid_proposal`. Newton's method finds the peak of f in u = log v, from a
+guess of v, with the standard deviation that its curvature there stands for. Then
+
+    W' = exp f(peak) · C · deviation,    n(u) = exp(−ρ(z)) / (C · deviation),
+
+z = (u − peak)/deviation, with ρ = z²/2 in a core about the peak and its tangents, the tails of
+exponential distributions, beyond. "On" is proposed with probability (1+δ)W'/(1+(1+δ)W'), u then
+from the density n + δ exp g with the prior's share δ; and the log ratio of acceptance is
+f − log W' − log(n + δ exp g) at the proposal less the same at the present state, each zero for
+"off". Peak and deviation depend on b, x, y and τ only.
+
+Three evaluations of f and two or three of its slopes do what a grid does with fifteen. But a
+second peak goes unseen: an entry that sits on one would move seldom. So a grid is used now and
+then (see `entry_moves`), and always where no peak is found.
+"""
+
+from __future__ import annotations
+
+import math
+
+from dibpnmf._compile import kernel, spliced
+from dibpnmf._dispatch import KernelFunction
+from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED, defended, evaluate
+from dibpnmf.likelihoods.rows import Entry
+from dibpnmf.loadings.base import SMALLEST, Slab
+from dibpnmf.random import Stream, exponential, normal, uniform
+
+_expectation = KernelFunction(
+    "expectation",
+    "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
+    "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
+)
+_has_slopes = KernelFunction(
+    "has_slopes", "Whether `slopes` cost little more than one evaluation of f: (lik, entry)."
+)
+_slopes = KernelFunction(
+    "slopes", "First and second derivative of log p(y | b + v x) by log v: (lik, entry, v)."
+)
+expectation, implements_expectation = _expectation.call, _expectation.implement
+has_slopes, implements_has_slopes = _has_slopes.call, _has_slopes.implement
+slopes, implements_slopes = _slopes.call, _slopes.implement
+
+# Bounds of τ v for a guess of v.
+NEAREST, FARTHEST = 0.05, 3.0
+_STEPS = 4  # of Newton's method, at most
+_BOLDEST = 1.0  # step of log v
+_NEAR = 0.5  # last step, in standard deviations
+_FLATTEST = 0.25  # curvature of a peak that deserves the name
+_CORE = 1.5  # half width of the core, in standard deviations
+# Masses of one tail and of both and the core, C, in units of the peak's height and deviation.
+_TAIL = math.exp(-0.5 * _CORE**2) / _CORE
+_ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
+
+
+@spliced
+def find_peak(lik, entry: Entry, tau: float):  # type: ignore[no-untyped-def]
+    """Return where f has its peak, roughly, and its standard deviation; infinite if not found."""
+    guess, _spread, _most = expectation(lik, entry)
+    v = min(max(guess, NEAREST / tau), FARTHEST / tau)
+    x = math.log(v)
+    for _ in range(_STEPS):
+        slope, bend = slopes(lik, entry, v)
+        slope += 1.0 - tau * v
+        bend -= tau * v
+        is_peaked = bend < -_FLATTEST
+        step = -slope / bend if is_peaked else slope
+        step = min(max(step, -_BOLDEST), _BOLDEST)
+        x += step
+        v = math.exp(x)
+        if is_peaked and step * step * -bend < _NEAR * _NEAR:
+            return x, 1.0 / math.sqrt(-bend)
+    return x, math.inf
+
+
+@kernel
+def core_log_density(z: float) -> float:
+    """Log of n for a peak at 0 with deviation 1: a normal density with exponential tails."""
+    z = abs(z)
+    return -math.log(_ALL) - (0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))
+
+
+@spliced
+def draw_core(s: Stream) -> float:
+    """Draw z from n."""
+    r = uniform(s) * _ALL
+    if r < 2.0 * _TAIL:
+        tail = _CORE + exponential(s) / _CORE
+        return tail if r < _TAIL else -tail
+    while True:
+        z = normal(s)
+        if abs(z) < _CORE:
+            return z
+
+
+@spliced
+def log_peak_mass(lik, entry: Entry, log_odds: float, slab: Slab, peak: float, deviation: float):  # type: ignore[no-untyped-def]
+    """Return log W', not more than the bounds allow by which entries are skipped."""
+    _guess, _spread, most = expectation(lik, entry)
+    f = evaluate(
+        lik, entry.support, entry.m, entry.c, entry.level, log_odds + slab.log_height, slab.rate,
+        peak, math.exp(peak),
+    )  # fmt: skip
+    return f + math.log(min(_ALL * deviation, most))
+
+
+@spliced
+def draw_from_peak(  # type: ignore[no-untyped-def]
+    lik, entry: Entry, a: float, log_odds: float, slab: Slab, peak: float, deviation: float, u, s
+):
+    """Move (z, v) of one entry, given as a = z·v; ``u`` decides between "on" and "off"."""
+    log_mass = log_peak_mass(lik, entry, log_odds, slab, peak, deviation)
+    switch_on = math.log(u) - math.log1p(-u) < log_mass + LOG_DEFENDED
+    if a == 0.0 and not switch_on:
+        return 0.0, True
+    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    constant, tau = log_odds + slab.log_height, slab.rate
+    log_defence, log_deviation = math.log(DEFENCE), math.log(deviation)
+    new, log_accept = 0.0, 0.0
+    if switch_on:
+        if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
+            x = math.log(exponential(s) / tau)
+        else:
+            x = peak + deviation * draw_core(s)
+        new = max(math.exp(x), SMALLEST)
+        n = core_log_density((x - peak) / deviation) - log_deviation
+        log_accept += evaluate(lik, support, m, c, level, constant, tau, x, new) - log_mass
+        log_accept -= defended(n, tau, log_defence, x)
+    if a > 0.0:
+        x = math.log(a)
+        n = core_log_density((x - peak) / deviation) - log_deviation
+        log_accept -= evaluate(lik, support, m, c, level, constant, tau, x, a) - log_mass
+        log_accept += defended(n, tau, log_defence, x)
+    if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
+        return new, True
+    return a, False

@@ -1,0 +1,113 @@
+"""The proposal around a peak: slopes, Newton's method, and the density it draws from."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from dibpnmf.likelihoods import Exponential
+from dibpnmf.likelihoods.peak_proposal import (
+    core_log_density,
+    draw_core,
+    draw_from_peak,
+    find_peak,
+    slopes,
+)
+from dibpnmf.likelihoods.rows import list_entries, new_row, open_row, take_entry
+from dibpnmf.loadings.base import Slab
+from dibpnmf.observations import Observations
+from dibpnmf.random import START, stream, uniform
+
+from . import formulas
+from .checks import check_probability
+from .problems import SMALL, Small, make_small, taken
+
+FIXED = settings(derandomize=True, deadline=None, max_examples=60)
+
+
+def log_ratio(small: Small, u: float) -> float:
+    return formulas.entry_log_ratio(
+        small.likelihood.log_density, small.Y, small.observed, small.A, small.X, small.epsilon,
+        0, 0, math.exp(u),
+    )  # fmt: skip
+
+
+@FIXED
+@given(small=SMALL.filter(lambda s: s.likelihood.name != "gaussian"), u=st.floats(-6.0, 4.0))
+def test_slopes_are_derivatives(small, u):
+    """By log v, against differences of the plain formula."""
+    entry, _, _ = taken(small, 0, 0)
+    if entry.m == 0:
+        return
+    h = 1e-3
+    left, middle, right = (log_ratio(small, u + d) for d in (-h, 0.0, h))
+    first, second = slopes(small.kernel, entry, math.exp(u))
+    # What differences of numbers of this size, and the terms left out, may be wrong by.
+    size = 1.0 + max(abs(left), abs(middle), abs(right)) + abs(first) + abs(second)
+    assert first == pytest.approx((right - left) / (2.0 * h), abs=1e-5 * size)
+    assert second == pytest.approx((right - 2.0 * middle + left) / h**2, abs=1e-5 * size)
+
+
+@pytest.mark.parametrize("likelihood", ["exponential", "poisson"])
+def test_peaks_are_found(likelihood):
+    """In nearly all problems of ordinary size, to within the deviation."""
+    found, u = [], np.linspace(-12.0, 8.0, 4001)
+    for seed in range(60):
+        small = make_small(likelihood, seed, True, 0.5, (1, 30), 2, zeros=0.1)
+        entry, _, _ = taken(small, 0, 0)
+        if entry.m == 0:
+            continue
+        peak, deviation = find_peak(small.kernel, entry, 1.0)
+        if deviation == math.inf:
+            found.append(False)
+            continue
+        f = np.array([x - math.exp(x) + log_ratio(small, x) for x in u])
+        found.append(abs(u[f.argmax()] - peak) < deviation)
+    assert len(found) > 30
+    assert np.mean(found) > 0.9
+
+
+def test_density_around_a_peak():
+    """It has integral 1, and draws follow it, tails and all."""
+    z = np.linspace(-40.0, 40.0, 80_001)
+    density = np.exp([core_log_density(x) for x in z])
+    cdf = integrate.cumulative_trapezoid(density, z, initial=0.0)
+    assert cdf[-1] == pytest.approx(1.0, abs=1e-6)
+    s = stream(7, 0, 0, START)
+    draws = [draw_core(s) for _ in range(40_000)]
+    assert stats.kstest(draws, lambda x: np.interp(x, z, cdf)).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("shift", "factor"), [(0.0, 1.0), (1.2, 0.7), (-1.2, 0.7)])
+def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, factor):
+    """Peaks on either side of the true one and too narrow: they cost time, not truth."""
+    X, Y, epsilon, log_odds, slab = np.ones((1, 1)), np.array([[1.5]]), 0.1, -10.0, Slab(1, 0, 0)
+    data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
+    family, row, A = Exponential(), new_row(data.side(0), True, 1, 1), np.zeros((1, 1))
+    kernel = family.kernel(epsilon)
+    open_row(kernel, row, data.side(0), True, A, X, lists, 0)
+    entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
+    peak, deviation = find_peak(kernel, entry, slab.rate)
+    s, draws, a = stream(5, 0, 0, START), np.empty(25_600), 0.0
+    for sweep in range(draws.size):
+        a, _ = draw_from_peak(
+            kernel, entry, a, log_odds, slab, peak + shift * deviation, factor * deviation,
+            uniform(s), s,
+        )  # fmt: skip
+        draws[sweep] = a
+
+    def gain(v: float) -> float:
+        mean = epsilon + v
+        return float(family.log_density(1.5, mean) - family.log_density(1.5, epsilon))
+
+    on = formulas.entry_odds(gain, log_odds, slab.rate)
+    points = np.array([0.5, 1.5, 3.0])
+    below = formulas.entry_cdf(gain, slab.rate, points)
+    check_probability(draws > 0.0, on / (1.0 + on))
+    for point, share in zip(points, below, strict=True):
+        check_probability((draws > 0.0) & (draws <= point), on / (1.0 + on) * share)
