@@ -237,7 +237,7 @@ MUTANTS = [
         "    draw_g_given_h(s, noise, state, sizes)\n",
         "    draw_g_given_h(s, noise, state, sizes)\n"
         "    draw_h_sums(s, noise, state, counts, sizes)\n",
-        (geweke(GP_LITERAL), PRIOR_TWINS, "recovery:gaussian-process:literal:6400"),
+        (geweke(GP_LITERAL, 64_000), PRIOR_TWINS, "recovery:gaussian-process:literal:6400"),
         is_quick=True,
     ),
     Mutant(
