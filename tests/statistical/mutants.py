@@ -37,6 +37,7 @@ ROW_TWINS = "tests:tests/reference/test_rows.py"
 POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
+HANDOVERS = "tests:tests/reference/test_handovers.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 LABEL_TWINS = "tests:tests/reference/test_labels.py"
@@ -552,6 +553,70 @@ MUTANTS = [
         "    state.tau[:] = problem.loadings.take(state.tau, order)\n",
         "",
         (geweke(PER_FACTOR),),
+    ),
+    Mutant(
+        "founding without the share of entries that are off",
+        "inference/handovers.py",
+        "total = board.X.shape[0] * log_of_off(log_odds)",
+        "total = 0.0 * log_of_off(log_odds)",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "founding without the number of columns",
+        "inference/handovers.py",
+        "log_ratio += math.log(free if leaves else free + 1) - math.log(own + 1 if leaves else "
+        "own)",
+        "log_ratio += 0.0",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "founding without the odds of its row",
+        "inference/handovers.py",
+        "    log_ratio += board.own_odds[f]\n",
+        "    log_ratio += 0.0\n",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "handing over without the odds of the share",
+        "inference/handovers.py",
+        "log_ratio = screen - board.own_odds[k]",
+        "log_ratio = screen",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "handing over without what the first test has done",
+        "inference/handovers.py",
+        "log_ratio = screen - board.own_odds[k]",
+        "log_ratio = -board.own_odds[k]",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "density about a peak without its width",
+        "inference/handovers.py",
+        "math.exp(core_log_density((u - peak) / deviation)) / deviation",
+        "math.exp(core_log_density((u - peak) / deviation))",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "weight of an entry that is off without its probability",
+        "inference/handovers.py",
+        "return x, level + log_total",
+        "return x, level",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "receiver's other rows without the factor handed over",
+        "inference/handovers.py",
+        " + A[r, k] * X[n, k]\n",
+        "\n",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "receivers chosen by the state that changes",
+        "inference/handovers.py",
+        "if f == k or A[i, f] == 0.0:",
+        "if A[i, f] == 0.0:",
+        (HANDOVERS,),
     ),
 ]
 

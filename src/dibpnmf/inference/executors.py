@@ -12,9 +12,12 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
+from dibpnmf._compile import kernel
 from dibpnmf.likelihoods.rows import list_entries
+from dibpnmf.observations import Cells, Observations
 
 
 class Rows(NamedTuple):
@@ -134,3 +137,20 @@ def executor_of(n_threads: int, elsewhere: Executor | None = None) -> Iterator[E
         yield executor
     finally:
         executor.close()
+
+
+@kernel
+def _copy_rows(_, start: int, stop: int, cells: Cells, Y: NDArray[np.float64]) -> None:  # type: ignore[no-untyped-def]
+    """Write the stored cells of rows start..stop into Y."""
+    for i in range(start, stop):
+        for p in range(cells.indptr[i], cells.indptr[i + 1]):
+            Y[i, cells.indices[p]] = cells.values[p]
+
+
+def gathered(
+    executor: Executor, observations: Observations, missing: float = 0.0
+) -> NDArray[np.float64]:
+    """All cells of a matrix that is small, wherever they lie, in one array."""
+    Y = np.full(observations.shape, 0.0 if observations.is_complete else missing)
+    executor.map_blocks(_copy_rows, None, Y.shape[0], observations.side(0), Rows(Y))
+    return Y

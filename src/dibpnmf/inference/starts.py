@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf._compile import kernel
-from dibpnmf.inference.executors import Executor, Rows, Serial, Whole
+from dibpnmf.inference.executors import Executor, Rows, Serial, Whole, gathered
 from dibpnmf.inference.gibbs import Problem, State, summarise
 from dibpnmf.inference.labels import relabel
 from dibpnmf.likelihoods.base import Likelihood, draw_noise, kernel_at
@@ -109,24 +109,11 @@ def quick_factorization(
     return _cut(A, X)
 
 
-@kernel
-def _copy_rows(_, start: int, stop: int, cells: Cells, X: Floats) -> None:  # type: ignore[no-untyped-def]
-    """Write the stored cells of rows start..stop into X."""
-    for n in range(start, stop):
-        for p in range(cells.indptr[n], cells.indptr[n + 1]):
-            X[n, cells.indices[p]] = cells.values[p]
-
-
 def trivial_factorization(observations: Observations, executor: Executor) -> tuple[Floats, Floats]:
     """Factorise as Y = I Y: each row has a factor of its own, or each column if these are fewer."""
-    shape = observations.shape
-    own = 0 if shape[0] <= shape[1] else 1
-    other = np.zeros((shape[1 - own], shape[own]))
-    executor.map_blocks(
-        _copy_rows, None, other.shape[0], observations.side(1 - own), Rows(other),
-    )  # fmt: skip
-    one = np.eye(shape[own])
-    return _cut(*((one, other) if own == 0 else (other, one)))
+    Y = gathered(executor, observations)
+    one = np.eye(min(Y.shape))
+    return _cut(one, Y.T.copy()) if Y.shape[0] <= Y.shape[1] else _cut(Y, one)
 
 
 def _cut(A: Floats, X: Floats) -> tuple[Floats, Floats]:

@@ -1,0 +1,207 @@
+"""Handing shares of factors over: weights of its proposals, and that it leaves the posterior."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dibpnmf._compile import kernel
+from dibpnmf.datasets import make_binary
+from dibpnmf.inference import gibbs
+from dibpnmf.inference.executors import Serial, Threads, gathered
+from dibpnmf.inference.handovers import (
+    MISSING,
+    draw_free,
+    hand_over_shares,
+    have_zeros,
+    may_serve,
+    weigh,
+)
+from dibpnmf.inference.starts import start_state
+from dibpnmf.likelihoods import Exponential, Gaussian
+from dibpnmf.likelihoods.rows import Entry
+from dibpnmf.loadings.base import Slab, slab_of
+from dibpnmf.model import Model
+from dibpnmf.observations import Observations
+from dibpnmf.priors import BivariateBeta
+from dibpnmf.random import START, Stream, stream
+from tests.statistical.cases import parse_case
+from tests.statistical.geweke import geweke
+
+from . import formulas
+from .problems import make_small, taken
+
+P_VALUE = 1e-6
+BATCHES = 64
+SHAPE, K = (3, 4), 4
+
+
+@pytest.mark.parametrize("zeros", [0.0, 0.9])
+@pytest.mark.parametrize("log_odds", [-3.0, 1.0])
+def test_weights_are_target_over_proposal(zeros, log_odds):
+    """Their mean over draws from the proposal is the target's integral, here by quadrature."""
+    small = make_small("exponential", 3, True, 0.5, (1, 6), 2, zeros=zeros)
+    taken_entry, _, _ = taken(small, 0, 0)
+    entry, slab = Entry(*taken_entry), Slab(1.5, 0.0, math.log(1.5))
+    assert entry.m > 1
+    s = stream(1, 0, 0, START)
+    draws = [weigh(small.kernel, entry, 0.0, True, log_odds, slab, s) for _ in range(20_000)]
+    weights = np.exp([weight - entry.level for _, weight in draws])
+
+    def gain(v: float) -> float:
+        return formulas.entry_log_ratio(
+            small.likelihood.log_density, small.Y, small.observed, small.A, small.X,
+            small.epsilon, 0, 0, v,
+        )  # fmt: skip
+
+    expected = 1.0 + formulas.entry_odds(gain, log_odds, slab.rate)
+    error = weights.std() / math.sqrt(weights.size)
+    assert abs(weights.mean() - expected) < 5.0 * error
+    for x, weight in draws[:20]:
+        assert weigh(small.kernel, entry, x, False, log_odds, slab, s)[1] == weight
+
+
+@kernel
+def _functions(A, X, out):  # type: ignore[no-untyped-def]
+    """Add test functions of both sides' loadings to ``out``."""
+    used = 0
+    for k in range(A.shape[1]):
+        rows, columns = 0, 0
+        for i in range(A.shape[0]):
+            rows += A[i, k] > 0.0
+            out[0] += math.exp(-A[i, k])
+        for n in range(X.shape[0]):
+            columns += X[n, k] > 0.0
+            out[1] += math.exp(-X[n, k])
+        used += rows > 0 and columns > 0
+        out[2] += rows
+        out[3] += columns
+        out[4] += rows * columns
+        out[5] += rows == 1
+        out[6] += rows == 0
+        out[7] += (rows == 0) * columns
+        out[8] += (rows == 1) * columns
+        out[9] += k * rows
+        out[10] += k * columns
+    out[11] += used
+    out[12] += A[0, 0] * X[0, 0] / (1.0 + A[0, 0] * X[0, 0])
+
+
+N_FUNCTIONS = 13
+
+
+@kernel
+def _step(lik, n, Y, odds, slabs, t, s: Stream, out):  # type: ignore[no-untyped-def]
+    """Sum of importance weights and of the weighted change that one step makes.
+
+    Loadings are drawn from their prior and weighted by the likelihood of Y, which is so a draw
+    from the posterior. A step that leaves the posterior as it is changes no mean.
+    """
+    A, X = np.empty((Y.shape[0], slabs.shape[1])), np.empty((Y.shape[1], slabs.shape[1]))
+    YT = Y.T.copy()
+    before, after = np.empty(out.size - 1), np.empty(out.size - 1)
+    for _ in range(n):
+        for k in range(A.shape[1]):
+            for i in range(A.shape[0]):
+                A[i, k] = draw_free(s, odds[0, k], slab_of(slabs[0], k))
+            for j in range(X.shape[0]):
+                X[j, k] = draw_free(s, odds[1, k], slab_of(slabs[1], k))
+        log_weight = 0.0
+        for i in range(A.shape[0]):
+            for j in range(X.shape[0]):
+                mean = lik.epsilon
+                for k in range(A.shape[1]):
+                    mean += A[i, k] * X[j, k]
+                if Y[i, j] >= 0.0:
+                    log_weight -= math.log(mean) + Y[i, j] / mean
+        for function in range(before.size):
+            before[function] = 0.0
+            after[function] = 0.0
+        _functions(A, X, before)
+        if t == 0:
+            hand_over_shares(lik, Y, A, X, odds[0], odds[1], slabs[0], slabs[1], s)
+        else:
+            hand_over_shares(lik, YT, X, A, odds[1], odds[0], slabs[1], slabs[0], s)
+        _functions(A, X, after)
+        weight = math.exp(log_weight)
+        out[0] += weight
+        for function in range(before.size):
+            out[1 + function] += weight * (after[function] - before[function])
+
+
+def change(Y: np.ndarray, t: int, n: int) -> np.ndarray:
+    """Standardised mean change of each test function over one step on side t."""
+    odds = np.array([[0.5, -0.5, -1.0, -2.0], [0.3, 0.0, -1.0, -1.5]])
+    rates = np.array([[1.0, 2.0, 0.5, 1.0], [1.5, 1.0, 1.0, 0.7]])
+    slabs = np.stack([rates, np.zeros_like(rates), np.log(rates)], axis=-1)
+    sums = np.zeros((BATCHES, 1 + N_FUNCTIONS))
+    for batch in range(BATCHES):
+        s = stream(11, 0, batch, START)
+        _step(Exponential().kernel(0.4), n, Y, odds, slabs, t, s, sums[batch])
+    means = sums[:, 1:] / sums[:, :1].mean()
+    error = means.std(axis=0, ddof=1) / math.sqrt(BATCHES)
+    assert np.all(error > 0.0)  # something moves
+    return means.mean(axis=0) / error
+
+
+@pytest.mark.parametrize("t", [0, 1])
+@pytest.mark.parametrize("has_gaps", [False, True], ids=["complete", "missing"])
+def test_a_step_leaves_the_posterior(t, has_gaps):
+    """Given data with zeros, on either side, with and without missing cells."""
+    rng = np.random.default_rng(5)
+    Y = rng.exponential(2.0, SHAPE)
+    Y[rng.random(SHAPE) < 0.3] = 0.0
+    if has_gaps:
+        Y[0, 1] = Y[2, 2] = Y[1, 3] = MISSING
+    assert (Y == 0.0).any()
+    limit = stats.t.isf(P_VALUE / 2.0, BATCHES - 1)
+    assert np.abs(change(Y, t, 4_000)).max() < limit
+
+
+@pytest.mark.parametrize("data", ["complete", "missing"])
+def test_geweke_with_handovers(monkeypatch, data):
+    """Sweeps with the moves made for any data pass the joint-distribution test."""
+    monkeypatch.setattr(gibbs, "have_zeros", lambda Y: True)
+    outcome = geweke(
+        parse_case(f"bivariate-beta/exponential/joint/{data}"), 3_200, 1_600, 3, 0.01, 2
+    )
+    assert outcome.is_accepted, outcome.worst
+
+
+def test_what_they_serve():
+    zeros = np.eye(5)
+    assert may_serve(Exponential().kernel(0.1), (64, 64))
+    assert have_zeros(zeros)
+    assert not may_serve(Exponential().kernel(0.1), (65, 64))
+    assert not may_serve(Gaussian().kernel(0.1), (5, 5))
+    assert not have_zeros(zeros + 1.0)
+    assert not have_zeros(np.full((5, 5), MISSING))
+
+
+@pytest.mark.parametrize("executor", [Serial(), Threads(2, block_size=3)])
+def test_gathered(executor):
+    Y = np.array([[0.0, 2.0, np.nan], [1.0, np.nan, 0.0]])
+    data = Observations.from_matrix(Y, "observed", scale=1.0)
+    expected = np.where(np.isnan(Y), MISSING, Y)
+    np.testing.assert_array_equal(gathered(executor, data, MISSING), expected)
+    complete = Observations.from_matrix(np.nan_to_num(Y), "observed", scale=1.0)
+    np.testing.assert_array_equal(gathered(executor, complete, MISSING), np.nan_to_num(Y))
+
+
+def test_they_move_the_structure_of_binary_data():
+    """Chains leave "a factor for each row", in which all others would hold for ever."""
+    Y = make_binary(random_state=2)
+    data = Observations.from_matrix(Y, "observed")
+    prior, moved = BivariateBeta(), 0
+    problem = gibbs.Problem(data, prior, Exponential().kernel(0.01), 0, 0, Serial())
+    assert have_zeros(gathered(problem.executor, data, MISSING))
+    state = start_state(problem, Model(prior, Exponential(), 0.01), 30, "trivial")
+    for sweep in range(120):
+        before = [side.copy() for side in state.loadings]
+        gibbs.update_shares(problem, state, prior.log_odds(state.prior), sweep)
+        moved += any((a != b).any() for a, b in zip(before, state.loadings, strict=True))
+        state, _ = gibbs.sweep_joint(problem, state, sweep)
+    assert moved > 50
