@@ -395,9 +395,30 @@ MUTANTS = [
     Mutant(
         "peak that vouches for more than its bounds allow",
         "likelihoods/peak_proposal.py",
-        "math.log(min(_ALL * deviation, most))",
+        "min(log_size, math.log(most))",
         "math.log(9.0)",
         (GRID_TWINS,),
+    ),
+    Mutant(
+        "peak whose search ends early without a cap of W'",
+        "likelihoods/peak_proposal.py",
+        "min(log_mass, log_cap)",
+        "log_mass",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "slopes of a support of stored cells with one share too few",
+        "likelihoods/exponential.py",
+        "t * (1.0 - 2.0 * s)",
+        "t * (1.0 - s)",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "cells that fill up a block counted in the guess and the level",
+        "likelihoods/rows.py",
+        "        lines[HIT_VALUE, h] = 0.0\n",
+        "        lines[HIT_VALUE, h] = 0.1\n",
+        (ROW_TWINS,),
     ),
     Mutant(
         "density around a peak without its tails",
@@ -437,8 +458,8 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:",
-        "if math.log(u) > log_odds + LOG_SLACK:",
+        "log_most = log_odds + greatest_gain(lines, c) + LOG_SLACK",
+        "log_most = log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
     ),
     Mutant(

@@ -23,7 +23,7 @@ import math
 from dibpnmf._compile import kernel, spliced
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED, defended, evaluate
-from dibpnmf.likelihoods.rows import Entry
+from dibpnmf.likelihoods.rows import Entry, log_ratio
 from dibpnmf.loadings.base import SMALLEST, Slab
 from dibpnmf.random import Stream, exponential, normal, uniform
 
@@ -36,7 +36,9 @@ _has_slopes = KernelFunction(
     "has_slopes", "Whether `slopes` cost little more than one evaluation of f: (lik, entry)."
 )
 _slopes = KernelFunction(
-    "slopes", "First and second derivative of log p(y | b + v x) by log v: (lik, entry, v)."
+    "slopes",
+    "log p(y | b + v x) − log p(y | b), or NaN if it is dear, and its first and second derivative "
+    "by log v: (lik, entry, v).",
 )
 expectation, implements_expectation = _expectation.call, _expectation.implement
 has_slopes, implements_has_slopes = _has_slopes.call, _has_slopes.implement
@@ -46,7 +48,8 @@ slopes, implements_slopes = _slopes.call, _slopes.implement
 NEAREST, FARTHEST = 0.05, 3.0
 _STEPS = 4  # of Newton's method, at most
 _BOLDEST = 1.0  # step of log v
-_NEAR = 0.5  # last step, in standard deviations
+_NEAR = 1.0  # last step, in standard deviations
+_MARGIN = math.log(4.0)  # what the first parabola may be wrong by
 _FLATTEST = 0.25  # curvature of a peak that deserves the name
 _CORE = 1.5  # half width of the core, in standard deviations
 # Masses of one tail and of both and the core, C, in units of the peak's height and deviation.
@@ -55,23 +58,38 @@ _ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
 
 
 @spliced
-def find_peak(lik, entry: Entry, tau: float):  # type: ignore[no-untyped-def]
-    """Return where f has its peak, roughly, and its standard deviation; infinite if not found."""
-    guess, _spread, _most = expectation(lik, entry)
+def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  # type: ignore[no-untyped-def]
+    """Return where f has its peak, roughly, its standard deviation, and log W'.
+
+    The deviation is infinite if no peak is found. No more is done, and log W' is −inf, as soon as
+    it is certain not to exceed ``enough``.
+    """
+    tau, constant = slab.rate, log_odds + slab.log_height
+    guess, _spread, most = expectation(lik, entry)
     v = min(max(guess, NEAREST / tau), FARTHEST / tau)
     x = math.log(v)
+    log_cap = math.inf
     for _ in range(_STEPS):
-        slope, bend = slopes(lik, entry, v)
+        value, slope, bend = slopes(lik, entry, v)
         slope += 1.0 - tau * v
         bend -= tau * v
         is_peaked = bend < -_FLATTEST
         step = -slope / bend if is_peaked else slope
-        step = min(max(step, -_BOLDEST), _BOLDEST)
-        x += step
+        if is_peaked and abs(step) < _BOLDEST:
+            # The parabola's peak lies above f by half of slope times step.
+            log_size = math.log(_ALL) - 0.5 * math.log(-bend) + 0.5 * slope * step
+            if step * step * -bend < _NEAR * _NEAR:
+                if math.isnan(value):
+                    value = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
+                log_mass = constant + x - tau * v + value + min(log_size, math.log(most))
+                return x + step, 1.0 / math.sqrt(-bend), min(log_mass, log_cap)
+            if log_cap == math.inf and not math.isnan(value):
+                log_cap = constant + x - tau * v + value + log_size + _MARGIN
+                if log_cap <= enough:
+                    return x, 1.0, -math.inf
+        x += min(max(step, -_BOLDEST), _BOLDEST)
         v = math.exp(x)
-        if is_peaked and step * step * -bend < _NEAR * _NEAR:
-            return x, 1.0 / math.sqrt(-bend)
-    return x, math.inf
+    return x, math.inf, -math.inf
 
 
 @kernel
@@ -95,28 +113,17 @@ def draw_core(s: Stream) -> float:
 
 
 @spliced
-def log_peak_mass(lik, entry: Entry, log_odds: float, slab: Slab, peak: float, deviation: float):  # type: ignore[no-untyped-def]
-    """Return log W', not more than the bounds allow by which entries are skipped."""
-    _guess, _spread, most = expectation(lik, entry)
-    f = evaluate(
-        lik, entry.support, entry.m, entry.c, entry.level, log_odds + slab.log_height, slab.rate,
-        peak, math.exp(peak),
-    )  # fmt: skip
-    return f + math.log(min(_ALL * deviation, most))
-
-
-@spliced
 def draw_from_peak(  # type: ignore[no-untyped-def]
-    lik, entry: Entry, a: float, log_odds: float, slab: Slab, peak: float, deviation: float, u, s
-):
-    """Move (z, v) of one entry, given as a = z·v; ``u`` decides between "on" and "off"."""
-    log_mass = log_peak_mass(lik, entry, log_odds, slab, peak, deviation)
-    switch_on = math.log(u) - math.log1p(-u) < log_mass + LOG_DEFENDED
+    lik, entry: Entry, a: float, log_odds: float, slab: Slab, peak: float, deviation: float,
+    log_mass: float, logit_u: float, s: Stream,
+):  # fmt: skip
+    """Move (z, v) of one entry, given as a = z·v; ``logit_u`` decides between "on" and "off"."""
+    switch_on = logit_u < log_mass + LOG_DEFENDED
     if a == 0.0 and not switch_on:
         return 0.0, True
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant, tau = log_odds + slab.log_height, slab.rate
-    log_defence, log_deviation = math.log(DEFENCE), math.log(deviation)
+    log_defence, log_deviation = math.log(DEFENCE) + slab.log_height, math.log(deviation)
     new, log_accept = 0.0, 0.0
     if switch_on:
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
@@ -126,12 +133,12 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
         new = max(math.exp(x), SMALLEST)
         n = core_log_density((x - peak) / deviation) - log_deviation
         log_accept += evaluate(lik, support, m, c, level, constant, tau, x, new) - log_mass
-        log_accept -= defended(n, tau, log_defence, x)
+        log_accept -= defended(n, log_defence + x - tau * new)
     if a > 0.0:
         x = math.log(a)
         n = core_log_density((x - peak) / deviation) - log_deviation
         log_accept -= evaluate(lik, support, m, c, level, constant, tau, x, a) - log_mass
-        log_accept += defended(n, tau, log_defence, x)
+        log_accept += defended(n, log_defence + x - tau * a)
     if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
         return new, True
     return a, False
