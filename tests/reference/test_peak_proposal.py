@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import Exponential
+from dibpnmf.likelihoods.exponential import support_log_likelihood
 from dibpnmf.likelihoods.peak_proposal import (
     core_log_density,
     draw_core,
@@ -18,7 +19,15 @@ from dibpnmf.likelihoods.peak_proposal import (
     find_peak,
     slopes,
 )
-from dibpnmf.likelihoods.rows import list_entries, new_row, open_row, take_entry
+from dibpnmf.likelihoods.rows import (
+    BLOCK,
+    HIT_BASE,
+    Entry,
+    list_entries,
+    new_row,
+    open_row,
+    take_entry,
+)
 from dibpnmf.loadings.base import Slab
 from dibpnmf.observations import Observations
 from dibpnmf.random import START, stream, uniform
@@ -74,20 +83,24 @@ def test_peaks_are_found(likelihood):
     assert np.mean(found) > 0.9
 
 
-@FIXED
-@given(small=SMALL.filter(lambda s: s.likelihood.name != "gaussian"), log_tau=st.floats(-6.0, 4.0))
-def test_a_search_that_ends_early_knows_enough(small, log_tau):
-    """What is too much for it to end early is more than W' ever is, and nothing else changes."""
-    entry, _, _ = taken(small, 0, 0)
-    if entry.m == 0:
-        return
-    slab = Slab(math.exp(log_tau), 0.0, log_tau)
-    peak, deviation, log_mass = find_peak(small.kernel, entry, 0.0, slab, -math.inf)
-    if deviation == math.inf:
-        return
-    just_less = log_mass - 1e-9 * (1.0 + abs(log_mass))
-    assert find_peak(small.kernel, entry, 0.0, slab, just_less) == (peak, deviation, log_mass)
-    assert find_peak(small.kernel, entry, 0.0, slab, math.inf)[2] <= log_mass
+def test_a_search_that_ends_early_knows_enough():
+    """It ends where W' is certainly less, and nothing else changes; cells as unequal as can be."""
+    rng, kernel, ended = np.random.default_rng(0), Exponential().kernel(0.1), 0
+    for _ in range(400):
+        c, lines = int(rng.integers(1, BLOCK)), np.zeros((5, BLOCK))
+        lines[HIT_BASE] = 1.0
+        lines[HIT_BASE:, :c] = np.exp(rng.uniform(0.0, 3.0) * rng.normal(size=(3, c)))
+        base, load, y = lines[HIT_BASE:, :c]
+        guess = max((y - base).sum(), 0.1 * y.sum()) / load.sum()
+        level = support_log_likelihood(lines, c, c, 0.0)
+        entry = Entry(lines, np.empty((3, 64)), c, c, level, guess)
+        peak, deviation, log_mass = find_peak(kernel, entry, 0.0, UNIT, -math.inf)
+        if deviation == math.inf:
+            continue
+        just_less = log_mass - 1e-9 * (1.0 + abs(log_mass))
+        assert find_peak(kernel, entry, 0.0, UNIT, just_less) == (peak, deviation, log_mass)
+        ended += find_peak(kernel, entry, 0.0, UNIT, log_mass + 3.0)[2] == -math.inf
+    assert ended > 50
 
 
 def test_density_around_a_peak():

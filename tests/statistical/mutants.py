@@ -414,13 +414,6 @@ MUTANTS = [
         (PEAK_TWINS,),
     ),
     Mutant(
-        "cells that fill up a block counted in the guess and the level",
-        "likelihoods/rows.py",
-        "        lines[HIT_VALUE, h] = 0.0\n",
-        "        lines[HIT_VALUE, h] = 0.1\n",
-        (ROW_TWINS,),
-    ),
-    Mutant(
         "density around a peak without its tails",
         "likelihoods/peak_proposal.py",
         "(0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))",
