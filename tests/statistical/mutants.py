@@ -317,7 +317,7 @@ MUTANTS = [
     Mutant(
         "guess that vouches for more than its bounds allow",
         "likelihoods/entry_moves.py",
-        "math.log(min(_ROOT_2_PI * spread, most))",
+        "min(math.log(_ROOT_2_PI * spread), log_most)",
         "math.log(9.0)",
         (GRID_TWINS,),
     ),
@@ -395,7 +395,7 @@ MUTANTS = [
     Mutant(
         "peak that vouches for more than its bounds allow",
         "likelihoods/peak_proposal.py",
-        "min(log_size, math.log(most))",
+        "min(log_size, log_most)",
         "math.log(9.0)",
         (GRID_TWINS,),
     ),
@@ -451,7 +451,7 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "log_most = log_odds + greatest_gain(lines, c) + LOG_SLACK",
+        "log_most = log_odds + gain + LOG_SLACK",
         "log_most = log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
     ),

@@ -51,12 +51,12 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 @spliced
 def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
     """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
-    guess, spread, most = expectation(lik, entry)
+    guess, spread, log_most = expectation(lik, entry)
     v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + slab.log_height
     f = evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
-    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
+    log_mass = min(f, _SURE) + min(math.log(_ROOT_2_PI * spread), log_most)
     return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
 
 

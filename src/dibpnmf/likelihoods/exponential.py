@@ -135,7 +135,7 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
     return total
 
 
-@inlined
+@kernel
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
     if c == m:
@@ -232,10 +232,13 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     a = A[i, k]
     lines = row.support
     c = gather_hits(row, complete, lists, k)
-    level, guess, lost = _take_stored(lines, a, c)
-    if lost > 0:
-        find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
-        level, guess, lost = _take_stored(lines, 0.0, c)
+    taken = a
+    level, guess, lost = 0.0, 0.0, 1
+    while lost > 0:
+        level, guess, lost = _take_stored(lines, taken, c)
+        if lost > 0:
+            find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
+            taken = 0.0
     m = lists.column_ptr[k + 1] - lists.column_ptr[k] if complete else c
     if c < m:
         start = lists.column_ptr[k]
@@ -269,8 +272,9 @@ _ENOUGH, _SOME = 384, 256  # of more cells than the first, as many as the second
 # Where few cells are stored, and where many are: the standard deviation of log v times the root
 # of the number of cells, as met on documents and on ratings, and the most that W' may be in
 # units of exp f. Over no interval below `FARTHEST` is exp g more than 1.5 times the mass.
-_SPREAD, _MOST = (3.0, 6.0), (0.6, 2.5)
+_SPREAD, _LOG_MOST = (3.0, 6.0), (math.log(0.6), math.log(2.5))
 _WIDEST = 1.2
+_HANDFUL = 8  # cells whose gain is summed one by one
 
 
 @kernel
@@ -337,17 +341,37 @@ def greatest_gain(lines: Floats, c: int) -> float:
     return gain - math.log(product) if product > 1.0 else gain
 
 
+@inlined
+def _gain_of_few(row, first, c):  # type: ignore[no-untyped-def]
+    """`greatest_gain` of a handful of cells, which are not worth gathering."""
+    gain, product = 0.0, 1.0
+    for h in range(np.uint64(first), np.uint64(first + c)):
+        t = max(row.y[row.hit[h]] / row.mean[row.hit[h]], 1.0)
+        gain += t - 1.0
+        product *= t
+        if product > _LARGE:
+            gain -= math.log(product)
+            product = 1.0
+    return gain - math.log(product) if product > 1.0 else gain
+
+
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
     # nothing; grid_proposal bounds the mass of "on" by them.
-    if math.log(u) <= log_odds + LOG_SLACK:
+    # Since log u >= 1 − 1/u, most need no logarithm of u.
+    least = 1.0 - 1.0 / u
+    if least <= log_odds + LOG_SLACK and math.log(u) <= log_odds + LOG_SLACK:
         return False
     lines = row.support
-    c = gather_hits(row, complete, lists, k)
-    log_most = log_odds + greatest_gain(lines, c) + LOG_SLACK
-    # Since log u >= 1 − 1/u, most need no logarithm.
-    if 1.0 - 1.0 / u > log_most or math.log(u) > log_most:
+    if not complete and row.hit_end[k] - k * row.stored[0] <= _HANDFUL:
+        c = row.hit_end[k] - k * row.stored[0]
+        gain = _gain_of_few(row, k * row.stored[0], c)
+    else:
+        c = gather_hits(row, complete, lists, k)
+        gain = greatest_gain(lines, c)
+    log_most = log_odds + gain + LOG_SLACK
+    if least > log_most or math.log(u) > log_most:
         return True
     if not complete:
         return False
@@ -366,7 +390,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
 def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     many = int(_FEW * entry.c > entry.m)
     spread = min(_SPREAD[many] / math.sqrt(max(entry.m, 1)), _WIDEST)
-    return entry.guess, spread, _MOST[many]
+    return entry.guess, spread, _LOG_MOST[many]
 
 
 @implements_has_slopes(ExponentialKernel)

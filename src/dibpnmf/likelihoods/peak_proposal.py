@@ -3,15 +3,20 @@
 The target is that of `grid_proposal`. Newton's method finds the peak of f in u = log v, from a
 guess of v, with the standard deviation that its curvature there stands for. Then
 
-    W' = exp f(peak) · C · deviation,    n(u) = exp(−ρ(z)) / (C · deviation),
+    W' = exp f̂(peak) · C · deviation,    n(u) = exp(−ρ(z)) / (C · deviation),
 
 z = (u − peak)/deviation, with ρ = z²/2 in a core about the peak and its tangents, the tails of
 exponential distributions, beyond. "On" is proposed with probability (1+δ)W'/(1+(1+δ)W'), u then
 from the density n + δ exp g with the prior's share δ; and the log ratio of acceptance is
 f − log W' − log(n + δ exp g) at the proposal less the same at the present state, each zero for
-"off". Peak and deviation depend on b, x, y and τ only.
+"off". Peak and deviation depend on b, x, y and τ only, and W' on these and π.
 
-Three evaluations of f and two or three of its slopes do what a grid does with fifteen. But a
+f̂(peak) is the top of the parabola that f and its slopes make where Newton's method was last, and
+W' is capped there by what bounds allow (see `entry_moves`). It is also capped by a margin above
+what the first such parabola says: an entry that is off and whose uniform number exceeds that much
+stays off after one look.
+
+Two evaluations of f and one or two with its slopes do what a grid does with fifteen. But a
 second peak goes unseen: an entry that sits on one would move seldom. So a grid is used now and
 then (see `entry_moves`), and always where no peak is found.
 """
@@ -30,7 +35,8 @@ from dibpnmf.random import Stream, exponential, normal, uniform
 _expectation = KernelFunction(
     "expectation",
     "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
-    "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
+    "log of the most that W' may be in units of exp f. Errors of the first two cost time, not "
+    "truth.",
 )
 _has_slopes = KernelFunction(
     "has_slopes", "Whether `slopes` cost little more than one evaluation of f: (lik, entry)."
@@ -65,7 +71,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
     it is certain not to exceed ``enough``.
     """
     tau, constant = slab.rate, log_odds + slab.log_height
-    guess, _spread, most = expectation(lik, entry)
+    guess, _spread, log_most = expectation(lik, entry)
     v = min(max(guess, NEAREST / tau), FARTHEST / tau)
     x = math.log(v)
     log_cap = math.inf
@@ -81,7 +87,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
             if step * step * -bend < _NEAR * _NEAR:
                 if math.isnan(value):
                     value = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
-                log_mass = constant + x - tau * v + value + min(log_size, math.log(most))
+                log_mass = constant + x - tau * v + value + min(log_size, log_most)
                 return x + step, 1.0 / math.sqrt(-bend), min(log_mass, log_cap)
             if log_cap == math.inf and not math.isnan(value):
                 log_cap = constant + x - tau * v + value + log_size + _MARGIN

@@ -42,9 +42,9 @@ from dibpnmf.likelihoods.rows import (
 
 # Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
 _LOADS, _REST = range(2)
-# Standard deviation of log v times the root of the counts in its support, its most, and the most
-# that W' may be in units of exp f.
-_SPREAD, _WIDEST, _MOST = 2.0, 1.2, 2.5
+# Standard deviation of log v times the root of the counts in its support, its most, and the log of
+# the most that W' may be in units of exp f.
+_SPREAD, _WIDEST, _LOG_MOST = 2.0, 1.2, math.log(2.5)
 # Variance over mean below which data are not Poisson counts, whose ratio is at least 1.
 _EVEN = 0.5
 
@@ -131,7 +131,7 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
         counts += lik.unit * lines[HIT_VALUE, j]
     guess = excess / lines[0, _LOADS]
     spread = min(_SPREAD / math.sqrt(1.0 + counts), _WIDEST)
-    return guess, spread, _MOST
+    return guess, spread, _LOG_MOST
 
 
 @implements_has_slopes(PoissonKernel)

@@ -299,8 +299,8 @@ def is_full(row: Row, complete: bool) -> bool:
 def _sort_hits(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
     """Sort what reaches the stored cells by column; λ of a cell costs nothing on the way."""
     stored = np.uint64(row.stored[0])
-    for k in range(np.uint64(a.size)):
-        row.hit_end[k] = k * stored
+    for column in range(np.uint64(a.size)):
+        row.hit_end[column] = column * stored
     for j in range(stored):
         n = np.uint64(row.column[j])
         cell = n if complete else j
@@ -332,13 +332,15 @@ def is_lost(b: float, ax: float) -> bool:
 
 
 @inlined
-def _gather(row: Row, hit, hit_x, first, c) -> None:  # type: ignore[no-untyped-def]
-    lines = row.support
-    for h in range(np.uint64(c)):
-        cell = hit[np.uint64(first) + h]
-        lines[HIT_BASE, h] = row.mean[cell]
-        lines[HIT_LOAD, h] = hit_x[np.uint64(first) + h]
-        lines[HIT_VALUE, h] = row.y[cell]
+def _hits(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-untyped-def]
+    """Cells that column k reaches and x there, as lists, their first place, and their number."""
+    if is_full(row, complete):
+        cells, x, first, stop = (
+            lists.column_rows, lists.column_values, lists.column_ptr[k], lists.column_ptr[k + 1],
+        )  # fmt: skip
+    else:
+        cells, x, first, stop = row.hit, row.hit_x, k * row.stored[0], row.hit_end[k]
+    return cells, x, np.uint64(first), stop - first
 
 
 @inlined
@@ -347,13 +349,14 @@ def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
 
     The last block is filled up with cells that count nothing: log 1 = 0, and y = 0.
     """
-    if is_full(row, complete):
-        c: int = lists.column_ptr[k + 1] - lists.column_ptr[k]
-        _gather(row, lists.column_rows, lists.column_values, lists.column_ptr[k], c)
-    else:
-        c = row.hit_end[k] - k * row.stored[0]
-        _gather(row, row.hit, row.hit_x, k * row.stored[0], c)
     lines = row.support
+    cells, x, first, n = _hits(row, complete, lists, k)
+    c: int = n
+    for h in range(np.uint64(c)):
+        cell = cells[first + h]
+        lines[HIT_BASE, h] = row.mean[cell]
+        lines[HIT_LOAD, h] = x[first + h]
+        lines[HIT_VALUE, h] = row.y[cell]
     for h in range(np.uint64(c), np.uint64(padded(c))):
         lines[HIT_BASE, h] = 1.0
         lines[HIT_LOAD, h] = 0.0
@@ -370,19 +373,17 @@ def take_hits(epsilon: float, row: Row, complete, A: Floats, X: Floats, lists, i
     return c
 
 
-@kernel
-def find_lost(
-    epsilon: float, row: Row, complete, A: Floats, X: Floats, lists, i, k: int, c
-) -> None:  # type: ignore[no-untyped-def]
+@spliced
+def find_lost(  # type: ignore[no-untyped-def]
+    epsilon: float, row: Row, complete: bool, A: Floats, X: Floats, lists: Lists, i, k: int, c: int
+) -> None:
     """Sum b afresh in the lines of the stored cells, wherever it `is_lost`."""
     lines = row.support
-    for h in range(c):
+    cells, _x, first, _c = _hits(row, complete, lists, k)
+    for h in range(np.uint64(c)):
         if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
-            if is_full(row, complete):
-                n = np.int64(lists.column_rows[lists.column_ptr[k] + h])
-            else:
-                n = np.int64(row.hit[k * row.stored[0] + h])
-                n = n if complete else row.column[n]
+            n = np.int64(cells[first + h])
+            n = n if complete else row.column[n]
             lines[HIT_BASE, h] = sum_without(epsilon, A, X, i, k, n)
 
 
@@ -390,15 +391,9 @@ def find_lost(
 def put_hits(row: Row, complete: bool, lists: Lists, k: int, c: int, v: float) -> None:
     """Set λ = b + v x on the stored cells that column k reaches."""
     lines = row.support
-    if is_full(row, complete):
-        first = np.uint64(lists.column_ptr[k])
-        for h in range(np.uint64(c)):
-            cell = lists.column_rows[first + h]
-            row.mean[cell] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
-    else:
-        first = np.uint64(k * row.stored[0])
-        for h in range(np.uint64(c)):
-            row.mean[row.hit[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
+    cells, _x, first, _c = _hits(row, complete, lists, k)
+    for h in range(np.uint64(c)):
+        row.mean[cells[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
 
 
 @inlined
