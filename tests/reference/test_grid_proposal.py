@@ -28,9 +28,10 @@ from dibpnmf.likelihoods.grid_proposal import (
     interpolate,
     refine_grid,
 )
-from dibpnmf.likelihoods.peak_proposal import find_peak, has_slopes, log_peak_mass
+from dibpnmf.likelihoods.peak_proposal import find_peak, has_slopes
 from dibpnmf.likelihoods.rows import (
     BASE,
+    BLOCK,
     HIT_BASE,
     HIT_LOAD,
     HIT_VALUE,
@@ -136,9 +137,8 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
                 log_vouched, _ = log_vouched_mass(small.kernel, entry, log_odds, slab)
                 assert log_vouched <= log_cap + 1e-9
                 log_mass = max(min(log_mass, log_cap), log_vouched)
-                peak, deviation = find_peak(small.kernel, entry, tau)
+                _, deviation, log_peak = find_peak(small.kernel, entry, log_odds, slab, -math.inf)
                 if has_slopes(small.kernel, entry) and deviation < math.inf:
-                    log_peak = log_peak_mass(small.kernel, entry, log_odds, slab, peak, deviation)
                     assert log_peak <= log_cap + 1e-9
                     log_mass = max(log_mass, log_peak)
             just_on = stats.logistic.cdf(log_mass + LOG_DEFENDED) * (1.0 - 1e-9)
@@ -149,8 +149,10 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
 @pytest.mark.parametrize("scale", [1.0, 1e3, 1e80])
 def test_greatest_gain_is_the_sum_of_its_terms(scale):
     """Also where the product of all y/b is beyond floats."""
-    lines = np.random.default_rng(0).exponential(size=(5, 12))
+    lines = np.random.default_rng(0).exponential(size=(5, BLOCK))
     lines[HIT_VALUE] *= scale
+    lines[HIT_VALUE, 12:] = 0.0
+    lines[HIT_BASE, 12:] = 1.0
     t = np.maximum(lines[HIT_VALUE] / lines[HIT_BASE], 1.0)
     assert greatest_gain(lines, 12) == pytest.approx(np.sum(t - 1.0 - np.log(t)), rel=1e-12)
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import Exponential
+from dibpnmf.likelihoods.exponential import support_log_likelihood
 from dibpnmf.likelihoods.peak_proposal import (
     core_log_density,
     draw_core,
@@ -18,7 +19,15 @@ from dibpnmf.likelihoods.peak_proposal import (
     find_peak,
     slopes,
 )
-from dibpnmf.likelihoods.rows import list_entries, new_row, open_row, take_entry
+from dibpnmf.likelihoods.rows import (
+    BLOCK,
+    HIT_BASE,
+    Entry,
+    list_entries,
+    new_row,
+    open_row,
+    take_entry,
+)
 from dibpnmf.loadings.base import Slab
 from dibpnmf.observations import Observations
 from dibpnmf.random import START, stream, uniform
@@ -27,6 +36,7 @@ from . import formulas
 from .checks import check_probability
 from .problems import SMALL, Small, make_small, taken
 
+UNIT = Slab(1.0, 0.0, 0.0)
 FIXED = settings(derandomize=True, deadline=None, max_examples=60)
 
 
@@ -46,9 +56,10 @@ def test_slopes_are_derivatives(small, u):
         return
     h = 1e-3
     left, middle, right = (log_ratio(small, u + d) for d in (-h, 0.0, h))
-    first, second = slopes(small.kernel, entry, math.exp(u))
+    value, first, second = slopes(small.kernel, entry, math.exp(u))
     # What differences of numbers of this size, and the terms left out, may be wrong by.
     size = 1.0 + max(abs(left), abs(middle), abs(right)) + abs(first) + abs(second)
+    assert math.isnan(value) or value == pytest.approx(middle, abs=1e-9 * size)
     assert first == pytest.approx((right - left) / (2.0 * h), abs=1e-5 * size)
     assert second == pytest.approx((right - 2.0 * middle + left) / h**2, abs=1e-5 * size)
 
@@ -62,7 +73,7 @@ def test_peaks_are_found(likelihood):
         entry, _, _ = taken(small, 0, 0)
         if entry.m == 0:
             continue
-        peak, deviation = find_peak(small.kernel, entry, 1.0)
+        peak, deviation, _ = find_peak(small.kernel, entry, 0.0, UNIT, -math.inf)
         if deviation == math.inf:
             found.append(False)
             continue
@@ -70,6 +81,26 @@ def test_peaks_are_found(likelihood):
         found.append(abs(u[f.argmax()] - peak) < deviation)
     assert len(found) > 30
     assert np.mean(found) > 0.9
+
+
+def test_a_search_that_ends_early_knows_enough():
+    """It ends where W' is certainly less, and nothing else changes; cells as unequal as can be."""
+    rng, kernel, ended = np.random.default_rng(0), Exponential().kernel(0.1), 0
+    for _ in range(400):
+        c, lines = int(rng.integers(1, BLOCK)), np.zeros((5, BLOCK))
+        lines[HIT_BASE] = 1.0
+        lines[HIT_BASE:, :c] = np.exp(rng.uniform(0.0, 3.0) * rng.normal(size=(3, c)))
+        base, load, y = lines[HIT_BASE:, :c]
+        guess = max((y - base).sum(), 0.1 * y.sum()) / load.sum()
+        level = support_log_likelihood(lines, c, c, 0.0)
+        entry = Entry(lines, np.empty((3, 64)), c, c, level, guess)
+        peak, deviation, log_mass = find_peak(kernel, entry, 0.0, UNIT, -math.inf)
+        if deviation == math.inf:
+            continue
+        just_less = log_mass - 1e-9 * (1.0 + abs(log_mass))
+        assert find_peak(kernel, entry, 0.0, UNIT, just_less) == (peak, deviation, log_mass)
+        ended += find_peak(kernel, entry, 0.0, UNIT, log_mass + 3.0)[2] == -math.inf
+    assert ended > 50
 
 
 def test_density_around_a_peak():
@@ -85,19 +116,20 @@ def test_density_around_a_peak():
 
 @pytest.mark.parametrize(("shift", "factor"), [(0.0, 1.0), (1.2, 0.7), (-1.2, 0.7)])
 def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, factor):
-    """Peaks on either side of the true one and too narrow: they cost time, not truth."""
-    X, Y, epsilon, log_odds, slab = np.ones((1, 1)), np.array([[1.5]]), 0.1, -10.0, Slab(1, 0, 0)
+    """Beside the true one, too narrow, too low or too high: peaks cost time, not truth."""
+    X, Y, epsilon, log_odds, slab = np.ones((1, 1)), np.array([[1.5]]), 0.1, -10.0, UNIT
     data, lists = Observations.from_matrix(Y, "observed", scale=1.0), list_entries(X, True)
     family, row, A = Exponential(), new_row(data.side(0), True, 1, 1), np.zeros((1, 1))
     kernel = family.kernel(epsilon)
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
-    peak, deviation = find_peak(kernel, entry, slab.rate)
+    peak, deviation, log_mass = find_peak(kernel, entry, log_odds, slab, -math.inf)
     s, draws, a = stream(5, 0, 0, START), np.empty(25_600), 0.0
     for sweep in range(draws.size):
+        u = uniform(s)
         a, _ = draw_from_peak(
             kernel, entry, a, log_odds, slab, peak + shift * deviation, factor * deviation,
-            uniform(s), s,
+            log_mass - shift, math.log(u / (1.0 - u)), s,
         )  # fmt: skip
         draws[sweep] = a
 

@@ -318,7 +318,7 @@ MUTANTS = [
     Mutant(
         "guess that vouches for more than its bounds allow",
         "likelihoods/entry_moves.py",
-        "math.log(min(_ROOT_2_PI * spread, most))",
+        "min(math.log(_ROOT_2_PI * spread), log_most)",
         "math.log(9.0)",
         (GRID_TWINS,),
     ),
@@ -396,9 +396,23 @@ MUTANTS = [
     Mutant(
         "peak that vouches for more than its bounds allow",
         "likelihoods/peak_proposal.py",
-        "math.log(min(_ALL * deviation, most))",
+        "min(log_size, log_most)",
         "math.log(9.0)",
         (GRID_TWINS,),
+    ),
+    Mutant(
+        "peak whose search ends early without a cap of W'",
+        "likelihoods/peak_proposal.py",
+        "min(log_mass, log_cap)",
+        "log_mass",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "slopes of a support of stored cells with one share too few",
+        "likelihoods/exponential.py",
+        "t * (1.0 - 2.0 * s)",
+        "t * (1.0 - s)",
+        (PEAK_TWINS,),
     ),
     Mutant(
         "density around a peak without its tails",
@@ -438,8 +452,8 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:",
-        "if math.log(u) > log_odds + LOG_SLACK:",
+        "log_most = log_odds + gain + LOG_SLACK",
+        "log_most = log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
     ),
     Mutant(

@@ -51,12 +51,12 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 @spliced
 def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
     """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
-    guess, spread, most = expectation(lik, entry)
+    guess, spread, log_most = expectation(lik, entry)
     v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + slab.log_height
     f = evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
-    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
+    log_mass = min(f, _SURE) + min(math.log(_ROOT_2_PI * spread), log_most)
     return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
 
 
@@ -68,7 +68,7 @@ def draw_near(  # type: ignore[no-untyped-def]
     ``u`` is the uniform number that decides "on" or "off". Unless ``local``, a grid is used.
     Returns the new z·v and whether the proposal was accepted.
     """
-    logit_u = math.log(u) - math.log1p(-u)
+    logit_u = math.log(u / (1.0 - u))
     tau = slab.rate
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
         return (exponential(s) / tau if logit_u < log_odds else 0.0), True
@@ -78,9 +78,13 @@ def draw_near(  # type: ignore[no-untyped-def]
         if logit_u >= log_cap + LOG_DEFENDED:
             return 0.0, True
     if local and has_slopes(lik, entry) and uniform(s) > _GRID_SHARE:
-        peak, deviation = find_peak(lik, entry, tau)
+        # What W' is matters to an entry that is off only if it might be switched on.
+        enough = logit_u - LOG_DEFENDED if a == 0.0 else -math.inf
+        peak, deviation, log_mass = find_peak(lik, entry, log_odds, slab, enough)
         if deviation < math.inf:
-            return draw_from_peak(lik, entry, a, log_odds, slab, peak, deviation, u, s)
+            return draw_from_peak(
+                lik, entry, a, log_odds, slab, peak, deviation, log_mass, logit_u, s
+            )
     log_mass, width = -math.inf, 0.0
     if local:
         log_mass, width = log_vouched_mass(lik, entry, log_odds, slab)

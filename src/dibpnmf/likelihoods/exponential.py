@@ -26,6 +26,7 @@ from dibpnmf.likelihoods.rows import (
     LOAD,
     Entry,
     build_mean,
+    find_lost,
     gather_hits,
     implements_draw_entry,
     implements_log_ratio,
@@ -36,8 +37,8 @@ from dibpnmf.likelihoods.rows import (
     implements_take_entry,
     is_lost,
     padded,
+    put_hits,
     sum_without,
-    take_hits,
     take_out,
 )
 
@@ -88,6 +89,44 @@ def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
 
 
 @reassociated
+def _block(lines, v, start):  # type: ignore[no-untyped-def]
+    """Π λ, Σ y/λ, Σ s(t − 1) and Σ s(t(1 − 2s) − (1 − s)), t = y/λ, s = v x/λ, λ = b + v x."""
+    p, ratios, first, second = 1.0, 0.0, 0.0, 0.0
+    for j in range(start, start + np.uint64(BLOCK)):
+        mean = lines[HIT_BASE, j] + v * lines[HIT_LOAD, j]
+        inverse = 1.0 / mean
+        t, s = lines[HIT_VALUE, j] * inverse, v * lines[HIT_LOAD, j] * inverse
+        p *= mean
+        ratios += t
+        first += s * (t - 1.0)
+        second += s * (t * (1.0 - 2.0 * s) - (1.0 - s))
+    return p, ratios, first, second
+
+
+@inlined
+def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float]:
+    """Σ log λ + y/λ over the stored cells and, as a caller may use them, less its derivatives.
+
+    One division for each cell serves all. What is not used is not computed.
+    """
+    logs, product, ratios, slope, bend = 0.0, 1.0, 0.0, 0.0, 0.0
+    for start in range(0, c, BLOCK):
+        p, r, first, second = _block(lines, v, np.uint64(start))
+        ratios += r
+        slope += first
+        bend += second
+        if _SMALL < p < _LARGE:
+            product *= p
+            if not _SMALL < product < _LARGE:
+                logs += math.log(product)
+                product = 1.0
+        else:
+            for j in range(start, min(start + BLOCK, c)):
+                logs += math.log(lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+    return logs + math.log(product) + ratios, slope, bend
+
+
+@reassociated
 def sum_ratio(lines: Floats, v: float, c: int) -> float:
     """Return Σ_j y_j / (b_j + v x_j) over the stored cells of a support."""
     total = 0.0
@@ -96,10 +135,22 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
     return total
 
 
-@inlined
+@kernel
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
+    if c == m:
+        return -stored_sums(lines, v, c)[0]
     return -sum_log(lines, BASE, LOAD, v, padded(m)) - sum_ratio(lines, v, c)
+
+
+@reassociated
+def _sum_lines(lines: Floats, base: int, load: int, m: int) -> tuple[float, float]:
+    """Return the sums of the first m numbers of two lines."""
+    first, second = 0.0, 0.0
+    for j in range(np.uint64(m)):
+        first += lines[base, j]
+        second += lines[load, j]
+    return first, second
 
 
 @implements_open_row(ExponentialKernel)
@@ -125,27 +176,83 @@ def _pad(lines, m):  # type: ignore[no-untyped-def]
         lines[LOAD, j] = 0.0
 
 
+@reassociated
+def _take_block(lines, a, start):  # type: ignore[no-untyped-def]
+    """Turn λ into b = λ − a x; return Π b, Σ y/b, Σ b, Σ x, Σ y and how many b are lost."""
+    p, ratios, rest, loads, total, lost = 1.0, 0.0, 0.0, 0.0, 0.0, 0
+    for j in range(start, start + np.uint64(BLOCK)):
+        ax = a * lines[HIT_LOAD, j]
+        b = lines[HIT_BASE, j] - ax
+        lines[HIT_BASE, j] = b
+        lost += is_lost(b, ax)
+        p *= b
+        ratios += lines[HIT_VALUE, j] / b
+        rest += b
+        loads += lines[HIT_LOAD, j]
+        total += lines[HIT_VALUE, j]
+    return p, ratios, rest, loads, total, lost
+
+
+@inlined
+def _take_stored(lines, a, c):  # type: ignore[no-untyped-def]
+    """Take a·x out of the lines of stored cells: log likelihood, guess of v, how many are lost.
+
+    One pass for what a support of stored cells needs before its peak is looked for.
+    """
+    logs, product, ratios = 0.0, 1.0, 0.0
+    rest, loads, total, lost = 0.0, 0.0, 0.0, 0
+    for start in range(0, c, BLOCK):
+        p, r, b, x, y, gone = _take_block(lines, a, np.uint64(start))
+        ratios += r
+        rest += b
+        loads += x
+        total += y
+        lost += gone
+        if _SMALL < p < _LARGE:
+            product *= p
+            if not _SMALL < product < _LARGE:
+                logs += math.log(product)
+                product = 1.0
+        elif lost == 0:
+            for j in range(start, min(start + BLOCK, c)):
+                logs += math.log(lines[HIT_BASE, j])
+    rest -= padded(c) - c
+    return -logs - math.log(product) - ratios, _guess(rest, loads, total), lost
+
+
+@inlined
+def _guess(rest: float, loads: float, total: float) -> float:
+    """Where v may be: what Σ b leaves over of Σ y, but some of it, by Σ x."""
+    excess = max(total - rest, 0.1 * total)
+    return excess / loads if loads > 0.0 else 0.0
+
+
 @implements_take_entry(ExponentialKernel)
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    c = take_hits(lik.epsilon, row, A, X, i, k)
-    m = c
-    if complete:
+    c = gather_hits(row, complete, lists, k)
+    taken = a
+    level, guess, lost = 0.0, 0.0, 1
+    while lost > 0:
+        level, guess, lost = _take_stored(lines, taken, c)
+        if lost > 0:
+            find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
+            taken = 0.0
+    m = lists.column_ptr[k + 1] - lists.column_ptr[k] if complete else c
+    if c < m:
         start = lists.column_ptr[k]
-        m = lists.column_ptr[k + 1] - start
         _gather(lines, row.mean, lists.column_rows, lists.column_values, start, m)
         if take_out(lines, BASE, LOAD, a, m):
             for j in range(m):
                 if is_lost(lines[BASE, j], a * lines[LOAD, j]):
                     n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
-    else:
-        for j in range(m):
-            lines[BASE, j] = lines[HIT_BASE, j]
-            lines[LOAD, j] = lines[HIT_LOAD, j]
-    _pad(lines, m)
-    return Entry(lines, row.grid, m, c, support_log_likelihood(lines, m, c, 0.0))
+        _pad(lines, m)
+        level = support_log_likelihood(lines, m, c, 0.0)
+        rest, loads = _sum_lines(lines, BASE, LOAD, m)
+        guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
+    return Entry(lines, row.grid, m, c, level, guess)
 
 
 @implements_log_ratio(ExponentialKernel)
@@ -165,8 +272,9 @@ _ENOUGH, _SOME = 384, 256  # of more cells than the first, as many as the second
 # Where few cells are stored, and where many are: the standard deviation of log v times the root
 # of the number of cells, as met on documents and on ratings, and the most that W' may be in
 # units of exp f. Over no interval below `FARTHEST` is exp g more than 1.5 times the mass.
-_SPREAD, _MOST = (3.0, 6.0), (0.6, 2.5)
+_SPREAD, _LOG_MOST = (3.0, 6.0), (math.log(0.6), math.log(2.5))
 _WIDEST = 1.2
+_HANDFUL = 8  # cells whose gain is summed one by one
 
 
 @kernel
@@ -204,27 +312,66 @@ def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
     return log_mass_bound(entry.support, entry.m, entry.c, base, tau)
 
 
+@reassociated
+def _gain_block(lines, start):  # type: ignore[no-untyped-def]
+    """Σ t − 1 and Π t with t = y/b, or 1 if that is less."""
+    gain, product = 0.0, 1.0
+    for j in range(start, start + np.uint64(BLOCK)):
+        t = max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0)
+        gain += t - 1.0
+        product *= t
+    return gain, product
+
+
 @spliced
 def greatest_gain(lines: Floats, c: int) -> float:
     """Return Σ t − 1 − log t over the stored cells with t = y/b > 1, its logs as one product."""
     gain, product = 0.0, 1.0
-    for j in range(np.uint64(c)):
-        t = max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0)
+    for start in range(0, c, BLOCK):
+        rise, p = _gain_block(lines, np.uint64(start))
+        gain += rise
+        if p < _LARGE:
+            product *= p
+            if product > _LARGE:
+                gain -= math.log(product)
+                product = 1.0
+        else:
+            for j in range(start, min(start + BLOCK, c)):
+                gain -= math.log(max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0))
+    return gain - math.log(product) if product > 1.0 else gain
+
+
+@inlined
+def _gain_of_few(row, first, c):  # type: ignore[no-untyped-def]
+    """`greatest_gain` of a handful of cells, which are not worth gathering."""
+    gain, product = 0.0, 1.0
+    for h in range(np.uint64(first), np.uint64(first + c)):
+        t = max(row.y[row.hit[h]] / row.mean[row.hit[h]], 1.0)
         gain += t - 1.0
         product *= t
         if product > _LARGE:
             gain -= math.log(product)
             product = 1.0
-    return gain - math.log(product)
+    return gain - math.log(product) if product > 1.0 else gain
 
 
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
     # nothing; grid_proposal bounds the mass of "on" by them.
+    # Since log u >= 1 − 1/u, most need no logarithm of u.
+    least = 1.0 - 1.0 / u
+    if least <= log_odds + LOG_SLACK and math.log(u) <= log_odds + LOG_SLACK:
+        return False
     lines = row.support
-    c = gather_hits(row, k)
-    if math.log(u) > log_odds + greatest_gain(lines, c) + LOG_SLACK:
+    if not complete and row.hit_end[k] - k * row.stored[0] <= _HANDFUL:
+        c = row.hit_end[k] - k * row.stored[0]
+        gain = _gain_of_few(row, k * row.stored[0], c)
+    else:
+        c = gather_hits(row, complete, lists, k)
+        gain = greatest_gain(lines, c)
+    log_most = log_odds + gain + LOG_SLACK
+    if least > log_most or math.log(u) > log_most:
         return True
     if not complete:
         return False
@@ -239,25 +386,11 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     return math.log(u) - math.log1p(-u) >= log_cap + LOG_DEFENDED
 
 
-@reassociated
-def sum_line(lines: Floats, line: int, m: int) -> float:
-    """Return the sum of the first m numbers of a line."""
-    total = 0.0
-    for j in range(np.uint64(m)):
-        total += lines[line, j]
-    return total
-
-
 @implements_expectation(ExponentialKernel)
 def _expectation(lik, entry):  # type: ignore[no-untyped-def]
-    # What b leaves over of y, in sum over the support.
-    lines = entry.support
-    loads, total = sum_line(lines, LOAD, entry.m), sum_line(lines, HIT_VALUE, entry.c)
-    excess = max(total - sum_line(lines, BASE, entry.m), 0.1 * total)
-    guess = excess / loads if loads > 0.0 else 0.0
     many = int(_FEW * entry.c > entry.m)
     spread = min(_SPREAD[many] / math.sqrt(max(entry.m, 1)), _WIDEST)
-    return guess, spread, _MOST[many]
+    return entry.guess, spread, _LOG_MOST[many]
 
 
 @implements_has_slopes(ExponentialKernel)
@@ -291,9 +424,12 @@ def _gain_slopes(lines, v, c):  # type: ignore[no-untyped-def]
 
 @implements_slopes(ExponentialKernel)
 def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
+    if entry.c == entry.m:
+        cost, slope, bend = stored_sums(entry.support, v, entry.c)
+        return -cost - entry.level, slope, bend
     cost, bent_cost = _cost_slopes(entry.support, v, entry.m)
     gain, bent_gain = _gain_slopes(entry.support, v, entry.c)
-    return gain + cost, bent_gain + bent_cost
+    return math.nan, gain + cost, bent_gain + bent_cost
 
 
 implements_draw_entry(ExponentialKernel)(draw_near)
@@ -302,22 +438,32 @@ implements_draw_entry(ExponentialKernel)(draw_near)
 @implements_put_entry(ExponentialKernel)
 def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyped-def]
     lines = entry.support
-    if complete:
-        start = lists.column_ptr[k]
-        for j in range(entry.m):
-            row.mean[lists.column_rows[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
+    if entry.c == entry.m:
+        put_hits(row, complete, lists, k, entry.c, v)
     else:
-        start = k * row.stored[0]
-        for j in range(entry.m):
-            row.mean[row.hit[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
+        start = np.uint64(lists.column_ptr[k])
+        for j in range(np.uint64(entry.m)):
+            row.mean[lists.column_rows[start + j]] = lines[BASE, j] + v * lines[LOAD, j]
+
+
+@reassociated
+def _sum_ratios(row, by_column, stored):  # type: ignore[no-untyped-def]
+    """Σ y/λ over the stored cells, found by their columns or, where these are all, in order."""
+    total = 0.0
+    if by_column:
+        for j in range(np.uint64(stored)):
+            n = np.uint64(row.column[j])
+            total += row.y[n] / row.mean[n]
+    else:
+        for j in range(np.uint64(stored)):
+            total += row.y[j] / row.mean[j]
+    return total
 
 
 @implements_row_log_likelihood(ExponentialKernel)
 def _row_log_likelihood(lik, row, complete, X):  # type: ignore[no-untyped-def]
     stored = row.stored[0]
-    ratios = 0.0
-    for j in range(stored):
-        ratios += row.y[j] / row.mean[row.cell[j]]
+    ratios = _sum_ratios(row, complete and stored < row.mean.size, stored)
     local = row.mean.size if complete else stored
     # λ as a single line, with v = 0.
     return -sum_log(row.mean.reshape((1, row.mean.size)), BASE, BASE, 0.0, local) - ratios

@@ -241,10 +241,12 @@ def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
 
 
 @kernel
-def defended(log_density: float, tau: float, log_defence: float, u: float) -> float:
-    """Return log(exp log_density + κ exp g(u)), the density that proposals of "on" come from."""
-    g = log_defence + math.log(tau) + u - tau * math.exp(u)
-    high, low = max(log_density, g), min(log_density, g)
+def defended(log_density: float, log_share: float) -> float:
+    """Return log(exp log_density + κ exp g), the density that proposals of "on" come from.
+
+    ``log_share`` is log κ + g.
+    """
+    high, low = max(log_density, log_share), min(log_density, log_share)
     return high + math.log1p(math.exp(low - high))
 
 
@@ -270,7 +272,7 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
     switch_on = logit_u < log_mass - excess + LOG_DEFENDED
     if a == 0.0 and not switch_on:
         return 0.0, True
-    log_defence = log_mass + math.log(DEFENCE)
+    log_defence = log_mass + math.log(DEFENCE * tau)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
     new = 0.0
@@ -282,11 +284,11 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
             x = draw_node(grid, n, total, s)
         new = max(math.exp(x), 1e-300)
         log_accept += excess + evaluate(lik, support, m, c, level, constant, tau, x, new)
-        log_accept -= defended(interpolate(grid, n, x), tau, log_defence, x)
+        log_accept -= defended(interpolate(grid, n, x), log_defence + x - tau * new)
     if a > 0.0:
         x = math.log(a)
         log_accept -= excess + evaluate(lik, support, m, c, level, constant, tau, x, a)
-        log_accept += defended(interpolate(grid, n, x), tau, log_defence, x)
+        log_accept += defended(interpolate(grid, n, x), log_defence + x - tau * a)
     if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
         return new, True
     return a, False

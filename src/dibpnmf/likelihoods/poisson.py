@@ -36,14 +36,15 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
+    put_hits,
     take_hits,
 )
 
 # Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
 _LOADS, _REST = range(2)
-# Standard deviation of log v times the root of the counts in its support, its most, and the most
-# that W' may be in units of exp f.
-_SPREAD, _WIDEST, _MOST = 2.0, 1.2, 2.5
+# Standard deviation of log v times the root of the counts in its support, its most, and the log of
+# the most that W' may be in units of exp f.
+_SPREAD, _WIDEST, _LOG_MOST = 2.0, 1.2, math.log(2.5)
 # Variance over mean below which data are not Poisson counts, whose ratio is at least 1.
 _EVEN = 0.5
 
@@ -97,7 +98,7 @@ def _sum_y_log(lines: Floats, c: int, v: float) -> float:
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
     lines = row.support
-    c = take_hits(lik.epsilon, row, A, X, i, k)
+    c = take_hits(lik.epsilon, row, False, A, X, lists, i, k)
     loads = row.totals[k]
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
@@ -130,7 +131,7 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
         counts += lik.unit * lines[HIT_VALUE, j]
     guess = excess / lines[0, _LOADS]
     spread = min(_SPREAD / math.sqrt(1.0 + counts), _WIDEST)
-    return guess, spread, _MOST
+    return guess, spread, _LOG_MOST
 
 
 @implements_has_slopes(PoissonKernel)
@@ -154,7 +155,8 @@ def _share_sums(lines: Floats, v: float, c: int) -> tuple[float, float]:
 def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
     first, second = _share_sums(entry.support, v, entry.c)
     loads = v * entry.support[0, _LOADS]
-    return lik.unit * (first - loads), lik.unit * (first - second - loads)
+    # The log ratio itself would cost a logarithm for every cell.
+    return math.nan, lik.unit * (first - loads), lik.unit * (first - second - loads)
 
 
 implements_draw_entry(PoissonKernel)(draw_near)
@@ -163,9 +165,7 @@ implements_draw_entry(PoissonKernel)(draw_near)
 @implements_put_entry(PoissonKernel)
 def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyped-def]
     lines = entry.support
-    start = k * row.stored[0]
-    for j in range(entry.c):
-        row.mean[row.hit[start + j]] = lines[HIT_BASE, j] + v * lines[HIT_LOAD, j]
+    put_hits(row, False, lists, k, entry.c, v)
     row.totals[row.totals.size - 1] = lines[0, _REST] + v * lines[0, _LOADS]
 
 

@@ -49,14 +49,14 @@ class Row(NamedTuple):
     """Working memory for one row; "local" cells are all N, or the stored ones if others miss.
 
     As the exponential and Poisson likelihoods fill it. The Gaussian needs less: see its file.
+    Where every cell of a row is stored the columns' lists serve for its hits: see `is_full`.
     """
 
     mean: Floats  # λ of each local cell
-    y: Floats  # value of each stored cell
+    y: Floats  # value of each local cell that is stored
     column: Ints  # column n of each stored cell
-    cell: Ints  # local cell of each stored cell
     hit_end: Ints  # stored cells that column k reaches: hit[k * stored : hit_end[k]]
-    hit: Ints
+    hit: NDArray[np.uint32]  # as local cells
     hit_x: Floats
     stored: Ints  # how many cells are stored
     totals: Floats  # a number for each column k and one for the row, the likelihood's own
@@ -67,8 +67,9 @@ class Row(NamedTuple):
 class Entry(NamedTuple):
     """One entry taken out of its row: what its conditional depends on.
 
-    Five lines of ``support``, named by the constants below. The innermost functions take its
-    fields one by one: passing the whole tuple would count references at every call.
+    Five lines of ``support``, named by the constants below; the first two are left empty where all
+    cells are stored. The innermost functions take its fields one by one: passing the whole tuple
+    would count references at every call.
     """
 
     support: Floats
@@ -76,6 +77,7 @@ class Entry(NamedTuple):
     m: int  # cells in the support
     c: int  # stored cells among them
     level: float  # log likelihood of the support without the entry
+    guess: float = 0.0  # where v may be if it is on, if the likelihood has it at hand
 
 
 def _numbers(n: int) -> list[int]:
@@ -222,8 +224,8 @@ def new_row(cells: Cells, complete: bool, N: int, K: int) -> Row:
     local = N if complete else stored
     most_hits = stored * K  # what is never written takes no memory
     return Row(
-        np.empty(local), np.empty(stored), np.empty(stored, np.int64), np.empty(stored, np.int64),
-        np.empty(K, np.int64), np.empty(most_hits, np.int64), np.empty(most_hits),
+        np.empty(local), np.empty(local), np.empty(stored, np.int64),
+        np.empty(K, np.int64), np.empty(most_hits, np.uint32), np.empty(most_hits),
         np.zeros(1, np.int64), np.empty(K + 1), np.empty((5, padded(max(local, 1)))),
         np.empty((3, MAX_NODES)),
     )  # fmt: skip
@@ -233,8 +235,8 @@ def new_row(cells: Cells, complete: bool, N: int, K: int) -> Row:
 def borrow_row(row: Row) -> Row:
     """Same memory without reference counts; ``row`` must outlive it (see `_borrow`)."""
     return Row(
-        borrow(row.mean), borrow(row.y), borrow(row.column), borrow(row.cell),
-        borrow(row.hit_end), borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
+        borrow(row.mean), borrow(row.y), borrow(row.column), borrow(row.hit_end),
+        borrow(row.hit), borrow(row.hit_x), borrow(row.stored),
         borrow(row.totals), borrow(row.support), borrow(row.grid),
     )  # fmt: skip
 
@@ -266,32 +268,51 @@ def borrow_cells(cells: Cells) -> Cells:
 def build_mean(row: Row, complete: bool, cells: Cells, lists: Lists, a: Floats, floor: float, i):  # type: ignore[no-untyped-def]
     """Set λ = floor + Σ_k a_k x_nk on every local cell of row i.
 
-    On the way, load its stored cells and sort what reaches them by column.
+    On the way, load its stored cells and, unless all are, sort what reaches them by column.
     """
-    start, stored = cells.indptr[i], cells.indptr[i + 1] - cells.indptr[i]
+    # Unsigned, as an index that might count from the end costs a comparison.
+    start = np.uint64(cells.indptr[i])
+    stored = np.uint64(cells.indptr[i + 1]) - start
     row.stored[0] = stored
-    for k in range(a.size):
-        row.hit_end[k] = k * stored
     for j in range(stored):
-        n = cells.indices[start + j]
-        mean = floor
-        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
-            k = lists.row_columns[p]
-            at = row.hit_end[k]
-            row.hit[at] = j
-            row.hit_x[at] = lists.row_values[p]
-            row.hit_end[k] = at + 1
-            mean += a[k] * lists.row_values[p]
-        row.y[j] = cells.values[start + j]
+        n = np.uint64(cells.indices[start + j])
         row.column[j] = n
-        row.cell[j] = n if complete else j
-        row.mean[j] = mean
+        row.y[n if complete else j] = cells.values[start + j]
+    if not is_full(row, complete):
+        _sort_hits(row, complete, lists, a, floor)
     if complete:
         row.mean[:] = floor
         for k in range(a.size):
             if a[k] > 0.0:
-                for p in range(lists.column_ptr[k], lists.column_ptr[k + 1]):
+                for p in range(np.uint64(lists.column_ptr[k]), np.uint64(lists.column_ptr[k + 1])):
                     row.mean[lists.column_rows[p]] += a[k] * lists.column_values[p]
+
+
+@inlined
+def is_full(row: Row, complete: bool) -> bool:
+    """Whether every cell of the open row is stored: then columns reach all of their rows."""
+    full: bool = complete and row.stored[0] == row.mean.size
+    return full
+
+
+@spliced
+def _sort_hits(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
+    """Sort what reaches the stored cells by column; λ of a cell costs nothing on the way."""
+    stored = np.uint64(row.stored[0])
+    for column in range(np.uint64(a.size)):
+        row.hit_end[column] = column * stored
+    for j in range(stored):
+        n = np.uint64(row.column[j])
+        cell = n if complete else j
+        mean = floor
+        for p in range(np.uint64(lists.row_ptr[n]), np.uint64(lists.row_ptr[n + np.uint64(1)])):
+            k, x = np.uint64(lists.row_columns[p]), lists.row_values[p]
+            at = np.uint64(row.hit_end[k])
+            row.hit[at] = cell
+            row.hit_x[at] = x
+            row.hit_end[k] = at + np.uint64(1)
+            mean += a[k] * x
+        row.mean[cell] = mean
 
 
 @inlined
@@ -311,29 +332,68 @@ def is_lost(b: float, ax: float) -> bool:
 
 
 @inlined
-def gather_hits(row: Row, k: int) -> int:
-    """Fill the lines of the stored cells with λ, x and y; return their number."""
+def _hits(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-untyped-def]
+    """Cells that column k reaches and x there, as lists, their first place, and their number."""
+    if is_full(row, complete):
+        cells, x, first, stop = (
+            lists.column_rows, lists.column_values, lists.column_ptr[k], lists.column_ptr[k + 1],
+        )  # fmt: skip
+    else:
+        cells, x, first, stop = row.hit, row.hit_x, k * row.stored[0], row.hit_end[k]
+    return cells, x, np.uint64(first), stop - first
+
+
+@inlined
+def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
+    """Fill the lines of the stored cells with λ, x and y; return their number.
+
+    The last block is filled up with cells that count nothing: log 1 = 0, and y = 0.
+    """
     lines = row.support
-    first = np.uint64(k * row.stored[0])
-    c: int = row.hit_end[k] - k * row.stored[0]
+    cells, x, first, n = _hits(row, complete, lists, k)
+    c: int = n
     for h in range(np.uint64(c)):
-        j = row.hit[first + h]
-        lines[HIT_BASE, h] = row.mean[row.cell[j]]
-        lines[HIT_LOAD, h] = row.hit_x[first + h]
-        lines[HIT_VALUE, h] = row.y[j]
+        cell = cells[first + h]
+        lines[HIT_BASE, h] = row.mean[cell]
+        lines[HIT_LOAD, h] = x[first + h]
+        lines[HIT_VALUE, h] = row.y[cell]
+    for h in range(np.uint64(c), np.uint64(padded(c))):
+        lines[HIT_BASE, h] = 1.0
+        lines[HIT_LOAD, h] = 0.0
+        lines[HIT_VALUE, h] = 0.0
     return c
 
 
 @inlined
-def take_hits(epsilon: float, row: Row, A: Floats, X: Floats, i: int, k: int) -> int:
+def take_hits(epsilon: float, row: Row, complete, A: Floats, X: Floats, lists, i, k: int) -> int:  # type: ignore[no-untyped-def]
     """Fill them with b, which is λ without entry k, x and y; return their number."""
-    c, lines = gather_hits(row, k), row.support
+    c, lines = gather_hits(row, complete, lists, k), row.support
     if take_out(lines, HIT_BASE, HIT_LOAD, A[i, k], c):
-        for h in range(c):
-            if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
-                n = row.column[row.hit[k * row.stored[0] + h]]
-                lines[HIT_BASE, h] = sum_without(epsilon, A, X, i, k, n)
+        find_lost(epsilon, row, complete, A, X, lists, i, k, c)
     return c
+
+
+@spliced
+def find_lost(  # type: ignore[no-untyped-def]
+    epsilon: float, row: Row, complete: bool, A: Floats, X: Floats, lists: Lists, i, k: int, c: int
+) -> None:
+    """Sum b afresh in the lines of the stored cells, wherever it `is_lost`."""
+    lines = row.support
+    cells, _x, first, _c = _hits(row, complete, lists, k)
+    for h in range(np.uint64(c)):
+        if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
+            n = np.int64(cells[first + h])
+            n = n if complete else row.column[n]
+            lines[HIT_BASE, h] = sum_without(epsilon, A, X, i, k, n)
+
+
+@inlined
+def put_hits(row: Row, complete: bool, lists: Lists, k: int, c: int, v: float) -> None:
+    """Set λ = b + v x on the stored cells that column k reaches."""
+    lines = row.support
+    cells, _x, first, _c = _hits(row, complete, lists, k)
+    for h in range(np.uint64(c)):
+        row.mean[cells[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
 
 
 @inlined
