@@ -79,8 +79,8 @@ class Prior(ABC, Generic[State]):
     def update(self, s: Stream, state: State, counts: Floats, sizes: Floats) -> State:
         """One exact move of sticks and θ given the column counts (2, K) of the masks.
 
-        ``sizes`` tells out of how many entries they are counted: one number a side, or one a
-        side and column, 0 for a column whose mask is summed out (and counted 0).
+        ``sizes`` (2,) tells out of how many entries they are counted. Where a count is 0, the
+        masks of both sides are summed out over all that leave a side of the column empty.
         """
 
     @abstractmethod
@@ -98,12 +98,6 @@ class Prior(ABC, Generic[State]):
     def theta(self, state: State) -> dict[str, float]:
         """Parameters by name."""
         return dict(zip(self.theta_names, state.theta.tolist(), strict=True))  # type: ignore[attr-defined]
-
-
-def trials(counts: Floats, sizes: Floats) -> Floats:
-    """Sizes per side and column, from sizes per side or per side and column."""
-    sizes = np.asarray(sizes, dtype=np.float64).reshape(2, -1)
-    return np.ascontiguousarray(np.broadcast_to(sizes, counts.shape))
 
 
 def require_number(key: str, value: object) -> None:
