@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import inlined, kernel
 
 LOG_2 = math.log(2.0)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -20,6 +21,28 @@ def log1mexp(x: float) -> float:
     if x > -LOG_2:
         return math.log(-math.expm1(x))
     return math.log1p(-math.exp(x))
+
+
+class LogProduct(NamedTuple):
+    """Log of a product of factors in (0, 2], a logarithm at a time for many of them."""
+
+    done: float
+    product: float
+
+
+@inlined
+def multiplied(so_far: LogProduct, factor: float) -> LogProduct:
+    """Multiply by one more factor."""
+    product = so_far.product * factor
+    if 1e-100 < product < 1e100:
+        return LogProduct(so_far.done, product)
+    return LogProduct(so_far.done + math.log(product), 1.0)
+
+
+@inlined
+def log_of(so_far: LogProduct) -> float:
+    """Log of the product."""
+    return so_far.done + math.log(so_far.product)
 
 
 @kernel

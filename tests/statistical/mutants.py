@@ -90,8 +90,8 @@ MUTANTS = [
     Mutant(
         "Jacobian of the stick ratios dropped",
         "priors/stick_pairs.py",
-        "value = log_given(target.given, x, rest)\n",
-        "value = log_given(target.given, x, rest) - x\n",
+        "value = log_given(target.given, target.given_next, x, rest, after)\n",
+        "value = log_given(target.given, target.given_next, x, rest, after) - x\n",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
@@ -111,8 +111,8 @@ MUTANTS = [
     Mutant(
         "μ for its ratio in θ (copula)",
         "priors/fgm_copula.py",
-        "math.exp(alpha * log_nu[side, k])",
-        "math.exp(alpha * np.sum(log_nu[side, : k + 1]))",
+        "log_u = alpha * log_nu[side, k] * (",
+        "log_u = alpha * np.sum(log_nu[side, : k + 1]) * (",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
@@ -125,8 +125,8 @@ MUTANTS = [
     Mutant(
         "copula α without its margins",
         "priors/fgm_copula.py",
-        "value = log_nu.shape[1] * math.log(alpha) + alpha * total",
-        "value = 0.0",
+        "return log_nu.shape[1] * math.log(alpha) + alpha * total + log_of(density)",
+        "return log_of(density)",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
@@ -153,15 +153,15 @@ MUTANTS = [
     Mutant(
         "exponents of the bivariate beta exchanged",
         "priors/bivariate_beta.py",
-        "return a * log_x + b * math.log(rest)",
-        "return b * log_x + a * math.log(rest)",
+        "return a * (log_x + log_next) + b * math.log(rest)",
+        "return b * (log_x + log_next) + a * math.log(rest)",
         (geweke(BB, 64_000), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
         "normaliser of a stick given the other with one power too few",
         "priors/bivariate_beta.py",
-        "- (a + b + 1.0) * log_neither",
-        "- (a + b) * log_neither",
+        "- (a + b + 1.0) * math.log(neither)",
+        "- (a + b) * math.log(neither)",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
@@ -174,16 +174,16 @@ MUTANTS = [
     Mutant(
         "stick of the copula that does not see the other",
         "priors/fgm_copula.py",
-        "return log_u + math.log1p(given.tilt * (2.0 * math.exp(log_u) - 1.0))",
-        "return log_u",
+        "    return value + math.log(density)\n",
+        "    return value\n",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
         "τ over all entries (joint)",
         "loadings/exponential.py",
-        "draw_rate(s, counts[t].sum(), sums[t].sum())",
+        "tau[t] = draw_rate(s, n, total)",
         # The cases' matrices are 3 × 4.
-        "draw_rate(s, (3.0 + t) * counts.shape[1], sums[t].sum())",
+        "tau[t] = draw_rate(s, (3.0 + t) * counts.shape[1], total)",
         (geweke(BB, 6_400), EXACT_BB, RECOVER_BB),
         is_quick=True,
     ),
@@ -262,6 +262,20 @@ MUTANTS = [
         "stretch without the Jacobian of its sticks",
         "priors/stick_pairs.py",
         "            value -= x  # Jacobian of the stick\n",
+        "",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch that does not see that its columns are unseen",
+        "priors/stick_pairs.py",
+        "unseen = multiplied(unseen, 1.0 - both_used)",
+        "unseen = multiplied(unseen, 1.0)",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch without 1 − ν¹ν² of its sticks",
+        "priors/bivariate_beta.py",
+        " - (own + other + 1.0) * log_of(neither)",
         "",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
@@ -612,8 +626,8 @@ MUTANTS = [
     Mutant(
         "columns that change places without their rates",
         "inference/gibbs.py",
-        "    state.tau[:] = problem.loadings.take(state.tau, order)\n",
-        "",
+        "        state.tau[:] = problem.loadings.take(state.tau, order)\n",
+        "        pass\n",
         (geweke(PER_FACTOR),),
     ),
 ]

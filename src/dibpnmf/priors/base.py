@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -62,6 +63,22 @@ class Prior(ABC, Generic[State]):
             raise ValueError(
                 f"prior_params[{key!r}] must be a positive finite number; got {value!r}."
             )
+
+    def _fixed_theta(self) -> list[float | None]:
+        """Fixed values of θ, None where learned."""
+        return []
+
+    def _hyper(self) -> list[list[float]]:
+        """Shape and rate of the gamma hyper-priors of the first two parameters."""
+        return []
+
+    @cached_property
+    def _learned(self) -> NDArray[np.bool_]:
+        return np.array([value is None for value in self._fixed_theta()])
+
+    @cached_property
+    def _hypers(self) -> Floats:
+        return np.array(self._hyper())
 
     @abstractmethod
     def init(self, s: Stream, K: int) -> State:

@@ -21,7 +21,7 @@ from dibpnmf.priors.stick_pairs import (
     implements_with_margin,
 )
 from dibpnmf.random import Stream, log_gamma_draw
-from dibpnmf.special import log1mexp
+from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied
 
 
 class Theta(NamedTuple):
@@ -84,19 +84,29 @@ def _given(theta, side, notes, k):  # type: ignore[no-untyped-def]
 
 
 @implements_log_given(Given)
-def bivariate_beta_log_given(given, log_x, rest):  # type: ignore[no-untyped-def]
-    """Log density of Eq. (2) in log ν¹ (or, with the sides exchanged, log ν²)."""
+def bivariate_beta_log_given(given, given_next, log_x, rest, log_next):  # type: ignore[no-untyped-def]
+    """Log density of Eq. (2) in two sticks of one side, at one logarithm a power."""
     a, b = given.own_shape, given.other_shape
     # 1 − ν¹ν² = (1 − ν²) + ν² (1 − ν¹), in which nothing cancels.
-    log_neither = math.log(given.other_rest + given.other * rest)
-    return a * log_x + b * math.log(rest) - (a + b + 1.0) * log_neither
+    neither = given.other_rest + given.other * rest
+    if log_next < 0.0:
+        rest_next = -math.expm1(log_next)
+        rest *= rest_next
+        neither *= given_next.other_rest + given_next.other * rest_next
+    return a * (log_x + log_next) + b * math.log(rest) - (a + b + 1.0) * math.log(neither)
 
 
 @implements_log_margin(Theta)
-def _log_margin(theta, side, log_nu, first, notes, total):  # type: ignore[no-untyped-def]
-    """Eq. (13), with log ν + log(1 − ν of the other) − log(1 − ν¹ν²) added up beforehand."""
-    own = theta.a if side == 0 else theta.b
-    return own * total - log_nu.shape[1] * log_normaliser(theta.a, theta.b)
+def _log_margin(theta, side, log_nu, first, notes, total, stretch, rests):  # type: ignore[no-untyped-def]
+    """Eq. (13), with what the margin's shape multiplies added up beforehand; its ν^a stay."""
+    own, other = (theta.a, theta.b) if side == 0 else (theta.b, theta.a)
+    K = log_nu.shape[1]
+    rest, neither = LogProduct(0.0, 1.0), LogProduct(0.0, 1.0)
+    for k in range(first, K):
+        rest = multiplied(rest, rests[k])
+        neither = multiplied(neither, notes[1, k] + notes[0, k] * rests[k])
+    value = own * total - K * log_normaliser(theta.a, theta.b)
+    return value + other * log_of(rest) - (own + other + 1.0) * log_of(neither)
 
 
 @implements_move_dependence(Theta)

@@ -24,6 +24,7 @@ from dibpnmf.priors.stick_pairs import (
 )
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
+from dibpnmf.special import LogProduct, log_of, multiplied
 
 
 class Theta(NamedTuple):
@@ -87,20 +88,25 @@ def _given(theta, side, notes, k):  # type: ignore[no-untyped-def]
 
 
 @implements_log_given(Given)
-def copula_log_given(given, log_x, rest):  # type: ignore[no-untyped-def]
-    """Log density of Eq. (3)-(4) in log ν of one side."""
+def copula_log_given(given, given_next, log_x, rest, log_next):  # type: ignore[no-untyped-def]
+    """Log density of Eq. (3)-(4) in two sticks of one side."""
     log_u = given.shape * log_x
-    return log_u + math.log1p(given.tilt * (2.0 * math.exp(log_u) - 1.0))
+    value = given.shape * (log_x + log_next)
+    density = 1.0 + given.tilt * (2.0 * math.exp(log_u) - 1.0)
+    if log_next < 0.0:
+        density *= 1.0 + given_next.tilt * (2.0 * math.exp(given.shape * log_next) - 1.0)
+    return value + math.log(density)
 
 
 @implements_log_margin(Theta)
-def _log_margin(theta, side, log_nu, first, notes, total):  # type: ignore[no-untyped-def]
-    """Eq. (14)."""
+def _log_margin(theta, side, log_nu, first, notes, total, stretch, rests):  # type: ignore[no-untyped-def]
+    """Eq. (14); the ν^α of stretched sticks stay."""
     alpha = theta.alpha1 if side == 0 else theta.alpha2
-    value = log_nu.shape[1] * math.log(alpha) + alpha * total
-    for k in range(first):
-        value += math.log1p(notes[0, k] * (2.0 * math.exp(alpha * log_nu[side, k]) - 1.0))
-    return value
+    density = LogProduct(0.0, 1.0)
+    for k in range(log_nu.shape[1]):
+        log_u = alpha * log_nu[side, k] * (stretch if k >= first else 1.0)
+        density = multiplied(density, 1.0 + notes[0, k] * (2.0 * math.exp(log_u) - 1.0))
+    return log_nu.shape[1] * math.log(alpha) + alpha * total + log_of(density)
 
 
 @implements_log_density(CorrelationMove)

@@ -531,8 +531,7 @@ class GaussianProcess(Prior[GPState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> GPState:  # type: ignore[no-untyped-def]
         new = GPState(*(field.copy() for field in state))
-        learned = np.array([value is None for value in self._fixed_theta()])
-        kernel(s, self._noise, new, counts, sizes, learned, np.array(self._hyper()))
+        kernel(s, self._noise, new, counts, sizes, self._learned, self._hypers)
         return new
 
     def log_density(self, state: GPState) -> float:

@@ -21,7 +21,7 @@ from dibpnmf._dispatch import KernelFunction
 from dibpnmf.priors.base import Floats, Prior, positive_log_density
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
-from dibpnmf.special import log1mexp, times_log
+from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied, times_log
 
 _log_pair = KernelFunction(
     "log_pair",
@@ -50,17 +50,20 @@ implements_given = _given.implement
 
 _log_given = KernelFunction(
     "log_given",
-    """Log density ℓ, but for a constant, of one stick of a pair: (given, log ν, 1 − ν).""",
+    """Log density ℓ(ν_k) + ℓ(ν_{k+1}), but for a constant, of two sticks of one side.
+
+    (given, given_next, log ν_k, 1 − ν_k, log ν_{k+1}); the last stick has no next, of log ν 0.
+    """,
 )
 log_given = _log_given.call
 implements_log_given = _log_given.implement
 
 _log_margin = KernelFunction(
     "log_margin",
-    """Log density of all pairs as a function of one margin's parameter, but for a constant.
+    """Log density of all pairs, but for a constant, at another margin of one side.
 
-    Of the pairs from ``first`` on, what `log_given` has is left out:
-    (theta, side, log_nu, first, notes, total), the last as `take_notes` returned it.
+    Its sticks from ``first`` on are stretched: (theta, side, log_nu, first, notes, total,
+    stretch, rests), ``total`` as `take_notes` returned it and ``rests`` 1 − ν of the stretched.
     """,
 )
 log_margin = _log_margin.call
@@ -119,8 +122,10 @@ class MarginMove(NamedTuple):
     first: int
     notes: Floats
     total: float
+    rests: Floats
     size: float
-    other_empty: Floats
+    other_empty: Floats  # log probability that a column's other side is empty
+    other_used: Floats  # and probability that it is not
     prior_shape: float
     prior_rate: float
 
@@ -156,6 +161,12 @@ def log_unseen(empty: float, other_empty: float) -> float:
     both_used = math.expm1(empty) * math.expm1(other_empty)
     if both_used < 0.9:
         return math.log1p(-both_used)
+    return log_rarely_unseen(empty, other_empty)
+
+
+@kernel
+def log_rarely_unseen(empty: float, other_empty: float) -> float:
+    """Do as `log_unseen` does, without cancellation where q and q' are small."""
     low, high = min(empty, other_empty), max(empty, other_empty)
     return high + math.log1p(math.exp(low - high) - math.exp(low))
 
@@ -163,10 +174,8 @@ def log_unseen(empty: float, other_empty: float) -> float:
 @implements_log_density(StickMove)
 def _stick_move_log_density(target, x):  # type: ignore[no-untyped-def]
     rest = -math.expm1(x)
-    value = log_given(target.given, x, rest)
-    if not target.is_last:
-        after = target.total - x
-        value += log_given(target.given_next, after, -math.expm1(after))
+    after = 0.0 if target.is_last else target.total - x
+    value = log_given(target.given, target.given_next, x, rest, after)
     log_rest = math.log(target.rest_before + target.mu_before * rest)  # of 1 − μ
     if target.is_unseen:
         return value + log_unseen(target.size * log_rest, target.other_empty)
@@ -200,23 +209,34 @@ def fill_empty(log_nu: Floats, sizes: Floats, t: int, empty: Floats) -> None:
 @implements_log_density(MarginMove)
 def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
     margin = math.exp(x)
-    theta = with_margin(target.theta, target.side, margin)
-    log_nu, first, notes = target.log_nu, target.first, target.notes
+    log_nu, first, rests = target.log_nu, target.first, target.rests
+    stretch = target.before / margin
     # Hyper-prior and the Jacobian of log α.
     value = target.prior_shape * x - target.prior_rate * margin
-    value += log_margin(theta, target.side, log_nu, first, notes, target.total)
-    stretch = target.before / margin
-    log_mu = 0.0
+    mu, rest_of_mu = 1.0, 0.0
+    unseen = LogProduct(0.0, 1.0)
     for k in range(log_nu.shape[1]):
         own = log_nu[target.side, k]
         if k >= first:
             own *= stretch
-            value += log_given(given(theta, target.side, notes, k), own, -math.expm1(own))
             value -= x  # Jacobian of the stick
-        log_mu += own
+        rest = -math.expm1(own)
+        rest_of_mu += mu * rest
+        mu *= 1.0 - rest
         if k >= first:
-            value += log_unseen(target.size * log1mexp(log_mu), target.other_empty[k])
-    return value
+            rests[k] = rest
+            empty = target.size * math.log(rest_of_mu)
+            both_used = -math.expm1(empty) * target.other_used[k]
+            if both_used < 0.9:
+                unseen = multiplied(unseen, 1.0 - both_used)
+            else:
+                value += log_rarely_unseen(empty, target.other_empty[k])
+    theta = with_margin(target.theta, target.side, margin)
+    return (
+        value
+        + log_of(unseen)
+        + log_margin(theta, target.side, log_nu, first, target.notes, target.total, stretch, rests)
+    )
 
 
 @kernel
@@ -224,10 +244,13 @@ def move_margin(s: Stream, kind, state: PairState, t: int, first: int, empty, si
     """Move α of side t, and stretch the sticks from ``first`` on along, in place, Eq. (27)."""
     log_nu, theta = state.log_nu, state.theta
     now = theta_at(kind, theta)
-    notes = np.empty((_NOTES, log_nu.shape[1]))
+    notes = np.empty((_NOTES + 2, log_nu.shape[1]))
     total = take_notes(now, t, log_nu, first, notes)
+    used = notes[_NOTES + 1]
+    for k in range(first, log_nu.shape[1]):
+        used[k] = -math.expm1(empty[1 - t, k])
     target = MarginMove(
-        now, theta[t], t, log_nu, first, notes, total, sizes[t], empty[1 - t],
+        now, theta[t], t, log_nu, first, notes, total, notes[_NOTES], sizes[t], empty[1 - t], used,
         hyper[t, 0], hyper[t, 1],
     )  # fmt: skip
     theta[t] = math.exp(slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0))
@@ -336,12 +359,14 @@ def _log_tail(log_nu: Floats, sizes: Floats, start: int) -> float:
     """Log probability that each of the columns from ``start`` on has an empty side."""
     log_mu0 = 0.0
     log_mu1 = 0.0
-    value = 0.0
-    for k in range(log_nu.shape[1]):
+    for k in range(start):
         log_mu0 += log_nu[0, k]
         log_mu1 += log_nu[1, k]
-        if k >= start:
-            value += log_unseen(sizes[0] * log1mexp(log_mu0), sizes[1] * log1mexp(log_mu1))
+    value = 0.0
+    for k in range(start, log_nu.shape[1]):
+        log_mu0 += log_nu[0, k]
+        log_mu1 += log_nu[1, k]
+        value += log_unseen(sizes[0] * log1mexp(log_mu0), sizes[1] * log1mexp(log_mu1))
     return value
 
 
@@ -419,14 +444,6 @@ class PairedSticksPrior(Prior[PairState]):
     def _start_theta(self, s: Stream) -> list[float]:
         """Fixed or drawn values of θ."""
 
-    @abstractmethod
-    def _fixed_theta(self) -> list[float | None]:
-        """Fixed values of θ, None where learned."""
-
-    @abstractmethod
-    def _hyper(self) -> list[list[float]]:
-        """Shape and rate of the gamma hyper-priors of the two margins."""
-
     def init(self, s: Stream, K: int) -> PairState:
         """Draw θ and K stick pairs from the prior."""
         return self.grow(s, PairState(np.empty((2, 0)), np.array(self._start_theta(s))), K)
@@ -455,9 +472,8 @@ class PairedSticksPrior(Prior[PairState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> PairState:  # type: ignore[no-untyped-def]
         new = PairState(state.log_nu.copy(), state.theta.copy())
-        learned = np.array([value is None for value in self._fixed_theta()])
         kind = self._theta_tuple(new.theta)
-        kernel(s, kind, new, counts, sizes, learned, np.array(self._hyper()))
+        kernel(s, kind, new, counts, sizes, self._learned, self._hypers)
         return new
 
     def log_density(self, state: PairState) -> float:
