@@ -66,19 +66,34 @@ def log_copula(theta: np.ndarray, log_x: float, log_y: float) -> float:
 LOG_PAIR_DENSITIES = {"bivariate-beta": log_bivariate_beta, "copula": log_copula}
 
 
-def log_masks_of_sticks(log_nu, counts, sizes) -> float:
+def log_masks_of_columns(counts, sizes, log_p, log_q, sum_out: bool) -> float:
+    """Log probability of masks with these counts, from log π and log(1 − π) of every column.
+
+    With ``sum_out`` a column with an empty side counts as any such column, Eq. (37).
+    """
+    value = 0.0
+    for k in range(counts.shape[1]):
+        if sum_out and counts[:, k].min() == 0.0:
+            first, second = np.exp(sizes * log_q[:, k])
+            value += np.log(first + second - first * second)
+        else:
+            value += sum(
+                log_masks(counts[t, k], sizes[t], log_p[t, k], log_q[t, k]) for t in range(2)
+            )
+    return float(value)
+
+
+def log_masks_of_sticks(log_nu, counts, sizes, sum_out=False) -> float:
     """Log probability of masks with these counts out of these sizes, π = μ, Eq. (6)."""
     log_mu = np.cumsum(log_nu, axis=1)
-    return sum(
-        log_masks(counts[t, k], sizes[t, k], log_mu[t, k], log_one_minus(log_mu[t, k]))
-        for t, k in np.ndindex(log_mu.shape)
-    )
+    log_rest = np.vectorize(log_one_minus, otypes=[float])(log_mu)
+    return log_masks_of_columns(counts, sizes, log_mu, log_rest, sum_out)
 
 
-def log_joint_sticks(name: str, theta, log_nu, counts, sizes) -> float:
+def log_joint_sticks(name: str, theta, log_nu, counts, sizes, sum_out=False) -> float:
     """Log density of stick ratios ν (2, K) and masks with these counts, Eq. (2)-(6)."""
     pairs = sum(LOG_PAIR_DENSITIES[name](theta, *pair) for pair in log_nu.T)
-    return pairs + log_masks_of_sticks(log_nu, counts, sizes)
+    return pairs + log_masks_of_sticks(log_nu, counts, sizes, sum_out)
 
 
 def gp_covariance(sigma: float, s: float) -> np.ndarray:
@@ -91,16 +106,13 @@ def gp_bounds(log_nu: np.ndarray, g: np.ndarray, sigma: float, eta: float) -> np
     return (np.sqrt(sigma**2 + eta**2) * special.ndtri_exp(np.cumsum(log_nu)) - g) / eta
 
 
-def log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta) -> float:
+def log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta, sum_out=False) -> float:
     """Log probability of masks with these counts, π = γ, Eq. (5)."""
     x = gp_bounds(log_nu, g, sigma, eta)
-    return sum(
-        log_masks(counts[at], sizes[at], special.log_ndtr(x[at]), special.log_ndtr(-x[at]))
-        for at in np.ndindex(x.shape)
-    )
+    return log_masks_of_columns(counts, sizes, special.log_ndtr(x), special.log_ndtr(-x), sum_out)
 
 
-def log_joint_gp(alpha, s, log_nu, g, counts, sizes, sigma=1.0, eta=1.0) -> float:
+def log_joint_gp(alpha, s, log_nu, g, counts, sizes, sigma=1.0, eta=1.0, sum_out=False) -> float:
     """Log density of θ, ν, g and masks with these counts."""
     value = -alpha - s + np.sum(np.log(alpha) + (alpha - 1.0) * log_nu)
     gap = -np.expm1(-2.0 / s**2)
@@ -110,7 +122,7 @@ def log_joint_gp(alpha, s, log_nu, g, counts, sizes, sigma=1.0, eta=1.0) -> floa
         value += (
             -0.5 * square / (sigma**2 * gap) - 0.5 * np.log(gap) - np.log(2.0 * np.pi * sigma**2)
         )
-    return float(value + log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta))
+    return float(value + log_masks_of_gp(log_nu, g, counts, sizes, sigma, eta, sum_out))
 
 
 def gp_g_given_h(h1: np.ndarray, h2: np.ndarray, sigma, eta, s) -> tuple[np.ndarray, np.ndarray]:

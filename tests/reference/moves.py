@@ -56,9 +56,13 @@ def moved(log_nu: np.ndarray, t: int, k: int, x: float) -> np.ndarray:
     return new
 
 
-def pair_target(name: str, theta, log_nu, counts, sizes) -> float:
+NOTHING = np.zeros(2)  # sizes of sides without rows: masks say nothing
+
+
+def pair_target(name: str, theta, log_nu, counts, sizes, sum_out=False) -> float:
     """Joint log density of (log ν, masks): the density of ν times the Jacobian Π ν."""
-    return formulas.log_joint_sticks(name, theta, log_nu, counts, sizes) + float(log_nu.sum())
+    joint = formulas.log_joint_sticks(name, theta, log_nu, counts, sizes, sum_out)
+    return joint + float(log_nu.sum())
 
 
 def update_pair_theta(s, name, theta, log_nu, which=None):
@@ -69,7 +73,7 @@ def update_pair_theta(s, name, theta, log_nu, which=None):
     def target(j, value):
         trial = theta.copy()
         trial[j] = value
-        return pair_target(name, trial, log_nu, nothing, nothing)
+        return pair_target(name, trial, log_nu, nothing, NOTHING)
 
     for j in range(theta.size) if which is None else [which]:
         if j == 2:
@@ -91,7 +95,8 @@ def update_pair_sticks(s, name, theta, log_nu, counts, sizes):
         for k in range(K):
 
             def target(x, t=t, k=k, log_nu=log_nu):
-                return pair_target(name, theta, moved(log_nu, t, k, x), counts, sizes)
+                trial = moved(log_nu, t, k, x)
+                return pair_target(name, theta, trial, counts, sizes, sum_out=True)
 
             x = log_nu[t, k]
             if k == K - 1:
@@ -133,9 +138,10 @@ def update_pair_sticks_literal(s, name, theta, log_nu, counts, sizes):
     return log_nu
 
 
-def gp_target(theta, log_nu, g, counts, sizes, noise) -> float:
+def gp_target(theta, log_nu, g, counts, sizes, noise, sum_out=False) -> float:
     """Joint log density of (θ, log ν, g, masks)."""
-    return formulas.log_joint_gp(*theta, log_nu, g, counts, sizes, *noise) + float(log_nu.sum())
+    joint = formulas.log_joint_gp(*theta, log_nu, g, counts, sizes, *noise, sum_out)
+    return joint + float(log_nu.sum())
 
 
 def draw_gp_prior(s, sigma, length):
@@ -152,7 +158,7 @@ def update_gp_g(s, theta, log_nu, g, counts, sizes, noise):
         def log_likelihood(pair, k=k):
             trial = g.copy()
             trial[:, k] = pair
-            return formulas.log_masks_of_gp(log_nu, trial, counts, sizes, *noise)
+            return formulas.log_masks_of_gp(log_nu, trial, counts, sizes, *noise, sum_out=True)
 
         other = draw_gp_prior(s, noise[0], theta[1])
         level = math.log(uniform(s)) + log_likelihood(g[:, k])
@@ -175,7 +181,7 @@ def update_gp_theta(s, theta, log_nu, g, noise, which=(1, 0)):
 
     def target(x):
         trial = np.array([theta[0], math.exp(x)])
-        return gp_target(trial, log_nu, g, nothing, nothing, noise) + x
+        return gp_target(trial, log_nu, g, nothing, NOTHING, noise) + x
 
     if 1 in which:
         theta[1] = math.exp(slice_sample(s, target, math.log(theta[1]), -700.0, 16.0, 1.0))
@@ -199,7 +205,7 @@ def update_gp_sticks(s, theta, log_nu, g, counts, sizes, noise):
         width = last_width(log_nu[k]) if is_last else math.inf
 
         def target(x, k=k, log_nu=log_nu, g=g):
-            return gp_target(theta, gp_moved(log_nu, k, x), g, counts, sizes, noise)
+            return gp_target(theta, gp_moved(log_nu, k, x), g, counts, sizes, noise, True)
 
         log_nu = gp_moved(log_nu, k, slice_sample(s, target, log_nu[k], low, 0.0, width))
 
@@ -210,7 +216,7 @@ def update_gp_sticks(s, theta, log_nu, g, counts, sizes, noise):
             return new
 
         def ridge(x, k=k, log_nu=log_nu, shifted=shifted):
-            return gp_target(theta, gp_moved(log_nu, k, x), shifted(x), counts, sizes, noise)
+            return gp_target(theta, gp_moved(log_nu, k, x), shifted(x), counts, sizes, noise, True)
 
         new = slice_sample(s, ridge, log_nu[k], low, 0.0, width)
         g = shifted(new)
@@ -229,9 +235,9 @@ def draw_gp_g_given_h(s, theta, log_nu, g, counts, sizes, noise):
         for t in range(2):
             bound = (threshold - g[t, k]) / eta
             side = [normal_below(s, bound) for _ in range(int(counts[t, k]))]
-            side += [-normal_below(s, -bound) for _ in range(int(sizes[t, k] - counts[t, k]))]
+            side += [-normal_below(s, -bound) for _ in range(int(sizes[t] - counts[t, k]))]
             h.append(g[t, k] + eta * np.array(side))
-            assert np.all((h[t] < threshold) == (np.arange(int(sizes[t, k])) < counts[t, k]))
+            assert np.all((h[t] < threshold) == (np.arange(int(sizes[t])) < counts[t, k]))
         drawn.append(h)
     for k, h in enumerate(drawn):
         mean, covariance = formulas.gp_g_given_h(*h, sigma, eta, theta[1])
@@ -264,30 +270,31 @@ def update_gp_sticks_literal(s, theta, log_nu, g, counts, sizes, noise):
 
 
 def empty_tail(counts) -> int:
-    """First of the last columns that are empty on both sides."""
-    used = np.flatnonzero(counts.any(axis=0))
+    """First of the last columns that have an empty side."""
+    used = np.flatnonzero(counts.min(axis=0))
     return int(used[-1]) + 1 if used.size else 0
 
 
 def stretch_tail(s, state, counts, log_density, side):
-    """Move α of one side and stretch its sticks in the empty tail along, Eq. (27).
+    """Move log α of one side and stretch its sticks in the unseen tail along, Eq. (27).
 
     ``log_density`` is that of (θ, log ν, masks); ``side`` is an index of θ and into log ν.
     """
     first = empty_tail(counts)
+    alpha = state.theta[side]
 
     def stretched(x):
         theta, log_nu = state.theta.copy(), state.log_nu.copy()
-        theta[side] *= math.exp(-x)
+        theta[side] = math.exp(x)
         own = log_nu[side] if log_nu.ndim == 2 else log_nu
-        own[first:] *= math.exp(x)
+        own[first:] *= alpha / theta[side]
         return state._replace(theta=theta, log_nu=log_nu)
 
     def target(x):
-        # α shrinks by e^−x and each stick of the tail grows by e^x.
-        return log_density(stretched(x)) + (counts.shape[1] - first - 1) * x
+        # As α grows by a factor, each stick of the tail shrinks by it.
+        return log_density(stretched(x)) - (counts.shape[1] - first - 1) * x
 
-    return stretched(slice_sample(s, target, 0.0, -50.0, 50.0, 1.0))
+    return stretched(slice_sample(s, target, math.log(alpha), -700.0, 700.0, 1.0))
 
 
 def refresh_tail(s, state, counts, move_one, redraw, log_masks):

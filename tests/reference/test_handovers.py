@@ -202,7 +202,8 @@ def test_they_move_the_structure_of_binary_data():
     state = start_state(problem, Model(prior, Exponential(), 0.01), 30, "trivial")
     for sweep in range(120):
         before = [side.copy() for side in state.loadings]
-        gibbs.update_shares(problem, state, prior.log_odds(state.prior), sweep)
+        slabs = problem.loadings.slabs(state.tau, state.K)
+        gibbs.update_shares(problem, state, prior.log_odds(state.prior), slabs, sweep)
         moved += any((a != b).any() for a, b in zip(before, state.loadings, strict=True))
         state, _ = gibbs.sweep_joint(problem, state, sweep)
     assert moved > 50

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 from dibpnmf.priors import PRIORS, GaussianProcess
-from dibpnmf.priors.gaussian_process import GPState
+from dibpnmf.priors.gaussian_process import ROUNDS, GPState
 from dibpnmf.priors.stick_pairs import PairState, log_pair
 from dibpnmf.random import PRIOR, stream
 
@@ -24,16 +24,11 @@ COLUMNS = st.integers(1, 4)
 SIZES = np.array([3.0, 5.0])
 
 
-def random_counts(rng: np.random.Generator, K: int) -> tuple[np.ndarray, np.ndarray]:
-    """Column counts in which empty and full columns are common, and out of how many.
-
-    Columns of one side may be summed out: none out of none.
-    """
+def random_counts(rng: np.random.Generator, K: int) -> np.ndarray:
+    """Column counts in which empty and full columns are common."""
     counts = np.stack([rng.integers(0, size + 1, K) for size in SIZES]).astype(float)
     counts[:, rng.random(K) < 0.3] = 0.0
-    sizes = np.repeat(SIZES[:, None], K, axis=1)
-    summed_out = rng.random((2, K)) < 0.15
-    return np.where(summed_out, 0.0, counts), np.where(summed_out, 0.0, sizes)
+    return counts
 
 
 def random_pairs(name: str, rng: np.random.Generator, K: int) -> PairState:
@@ -80,30 +75,44 @@ def test_page_s_pair_density_has_beta_margins(name):
 @given(seed=SEEDS, K=COLUMNS)
 def test_paired_update(name, literal, seed, K):
     rng = np.random.default_rng(seed)
-    state, (counts, sizes) = random_pairs(name, rng, K), random_counts(rng, K)
+    state, counts = random_pairs(name, rng, K), random_counts(rng, K)
     prior = PRIORS[name]()
     update = prior.update_literal if literal else prior.update
-    got = update(stream(seed, 0, 0, PRIOR), state, counts, sizes)
+    got = update(stream(seed, 0, 0, PRIOR), state, counts, SIZES)
     s = stream(seed, 0, 0, PRIOR)
-    theta = moves.update_pair_theta(s, name, state.theta, state.log_nu)
-    twin = moves.update_pair_sticks_literal if literal else moves.update_pair_sticks
-    expected = PairState(twin(s, name, theta, state.log_nu, counts, sizes), theta)
-    if not literal:
-        for t in range(2):
-            expected = moves.stretch_tail(
-                s, expected, counts, lambda state: pair_log_density(name, state, counts, sizes), t
-            )
-        expected = refresh_pair_tail(s, name, expected, counts, sizes)
+    expected = (twin_of_literal if literal else twin_of_update)(s, name, state, counts)
     np.testing.assert_allclose(got.theta, expected.theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, expected.log_nu, rtol=1e-8)
 
 
-def pair_log_density(name, state, counts, sizes):
-    joint = moves.pair_target(name, state.theta, state.log_nu, counts, sizes)
+def twin_of_literal(s, name, state, counts):
+    theta = moves.update_pair_theta(s, name, state.theta, state.log_nu)
+    log_nu = moves.update_pair_sticks_literal(s, name, theta, state.log_nu, counts, SIZES)
+    return PairState(log_nu, theta)
+
+
+def twin_of_update(s, name, state, counts):
+    def stretched(state):
+        for t in range(2):
+            state = moves.stretch_tail(
+                s, state, counts, lambda state: pair_log_density(name, state, counts), t
+            )
+        return state
+
+    state = stretched(state)
+    if name == "copula":
+        theta = moves.update_pair_theta(s, name, state.theta, state.log_nu, which=2)
+        state = state._replace(theta=theta)
+    log_nu = moves.update_pair_sticks(s, name, state.theta, state.log_nu, counts, SIZES)
+    return refresh_pair_tail(s, name, stretched(state._replace(log_nu=log_nu)), counts)
+
+
+def pair_log_density(name, state, counts):
+    joint = moves.pair_target(name, state.theta, state.log_nu, counts, SIZES, sum_out=True)
     return joint - state.theta[:2].sum()
 
 
-def refresh_pair_tail(s, name, state, counts, sizes):
+def refresh_pair_tail(s, name, state, counts):
     """Redraw with the prior's own draw, whose distribution test_prior_recovery checks."""
 
     def move_one(s, state, r, which):
@@ -114,7 +123,7 @@ def refresh_pair_tail(s, name, state, counts, sizes):
         return PRIORS[name]().grow(s, state._replace(log_nu=state.log_nu[:, :r]), K)
 
     def log_masks(state):
-        return formulas.log_masks_of_sticks(state.log_nu, counts, sizes)
+        return formulas.log_masks_of_sticks(state.log_nu, counts, SIZES, sum_out=True)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -123,26 +132,32 @@ def refresh_pair_tail(s, name, state, counts, sizes):
 @given(seed=SEEDS, K=COLUMNS, sigma=st.floats(0.5, 2.0), eta=st.floats(0.5, 2.0))
 def test_gaussian_process_update(seed, K, sigma, eta):
     rng = np.random.default_rng(seed)
-    state, (counts, sizes) = random_gp(rng, K), random_counts(rng, K)
+    state, counts = random_gp(rng, K), random_counts(rng, K)
     noise = (sigma, eta)
     got = GaussianProcess(sigma=sigma, eta=eta).update(
-        stream(seed, 0, 0, PRIOR), state, counts, sizes
+        stream(seed, 0, 0, PRIOR), state, counts, SIZES
     )
     s = stream(seed, 0, 0, PRIOR)
-    g = moves.update_gp_g(s, state.theta, state.log_nu, state.g, counts, sizes, noise)
-    theta = moves.update_gp_theta(s, state.theta, state.log_nu, g, noise)
-    log_nu, g = moves.update_gp_sticks(s, theta, state.log_nu, g, counts, sizes, noise)
-    expected = moves.stretch_tail(
-        s, GPState(log_nu, g, theta, state.h_sum), counts,
-        lambda x: moves.gp_target(x.theta, x.log_nu, x.g, counts, sizes, noise), 0,
-    )  # fmt: skip
-    expected = refresh_gp_tail(s, expected, counts, sizes, noise)
+    expected = state
+    for _ in range(ROUNDS):
+        expected = twin_of_gp_round(s, expected, counts, noise)
     np.testing.assert_allclose(got.theta, expected.theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, expected.log_nu, rtol=1e-8)
     np.testing.assert_allclose(got.g, expected.g, rtol=1e-8, atol=1e-9)
 
 
-def refresh_gp_tail(s, state, counts, sizes, noise):
+def twin_of_gp_round(s, state, counts, noise):
+    g = moves.update_gp_g(s, state.theta, state.log_nu, state.g, counts, SIZES, noise)
+    theta = moves.update_gp_theta(s, state.theta, state.log_nu, g, noise)
+    log_nu, g = moves.update_gp_sticks(s, theta, state.log_nu, g, counts, SIZES, noise)
+    state = moves.stretch_tail(
+        s, GPState(log_nu, g, theta, state.h_sum), counts,
+        lambda x: moves.gp_target(x.theta, x.log_nu, x.g, counts, SIZES, noise, True), 0,
+    )  # fmt: skip
+    return refresh_gp_tail(s, state, counts, noise)
+
+
+def refresh_gp_tail(s, state, counts, noise):
     """Redraw with the prior's own draw, whose distribution test_prior_recovery checks."""
 
     def move_one(s, state, r, which):
@@ -155,7 +170,7 @@ def refresh_gp_tail(s, state, counts, sizes, noise):
         return GaussianProcess(sigma=noise[0], eta=noise[1]).grow(s, head, state.log_nu.size)
 
     def log_masks(state):
-        return formulas.log_masks_of_gp(state.log_nu, state.g, counts, sizes, *noise)
+        return formulas.log_masks_of_gp(state.log_nu, state.g, counts, SIZES, *noise, sum_out=True)
 
     return moves.refresh_tail(s, state, counts, move_one, redraw, log_masks)
 
@@ -164,15 +179,15 @@ def refresh_gp_tail(s, state, counts, sizes, noise):
 @given(seed=SEEDS, K=COLUMNS, sigma=st.floats(0.5, 2.0), eta=st.floats(0.5, 2.0))
 def test_gaussian_process_update_literal(seed, K, sigma, eta):
     rng = np.random.default_rng(seed)
-    state, (counts, sizes) = random_gp(rng, K), random_counts(rng, K)
+    state, counts = random_gp(rng, K), random_counts(rng, K)
     noise = (sigma, eta)
     got = GaussianProcess(sigma=sigma, eta=eta).update_literal(
-        stream(seed, 0, 0, PRIOR), state, counts, sizes
+        stream(seed, 0, 0, PRIOR), state, counts, SIZES
     )
     s = stream(seed, 0, 0, PRIOR)
-    g = moves.draw_gp_g_given_h(s, state.theta, state.log_nu, state.g, counts, sizes, noise)
+    g = moves.draw_gp_g_given_h(s, state.theta, state.log_nu, state.g, counts, SIZES, noise)
     theta = moves.update_gp_theta(s, state.theta, state.log_nu, g, noise)
-    log_nu = moves.update_gp_sticks_literal(s, theta, state.log_nu, g, counts, sizes, noise)
+    log_nu = moves.update_gp_sticks_literal(s, theta, state.log_nu, g, counts, SIZES, noise)
     np.testing.assert_allclose(got.g, g, rtol=1e-8, atol=1e-9)
     np.testing.assert_allclose(got.theta, theta, rtol=1e-8)
     np.testing.assert_allclose(got.log_nu, log_nu, rtol=1e-8)
@@ -197,11 +212,11 @@ def test_log_density(seed, K):
     nothing = np.zeros((2, K))
     for name in PAIRED:
         state = random_pairs(name, rng, K)
-        expected = moves.pair_target(name, state.theta, state.log_nu, nothing, nothing)
+        expected = moves.pair_target(name, state.theta, state.log_nu, nothing, np.zeros(2))
         expected -= state.theta[:2].sum() + (math.log(2.0) if name == "copula" else 0.0)
         assert PRIORS[name]().log_density(state) == pytest.approx(expected, abs=1e-9)
     gp = random_gp(rng, K)
-    expected = moves.gp_target(gp.theta, gp.log_nu, gp.g, nothing, nothing, (1.0, 1.0))
+    expected = moves.gp_target(gp.theta, gp.log_nu, gp.g, nothing, np.zeros(2), (1.0, 1.0))
     assert GaussianProcess().log_density(gp) == pytest.approx(expected, abs=1e-9)
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from dibpnmf.inference.unseen import binomial, place, update_with_unseen
+from dibpnmf.inference.unseen import binomial, draw_unseen, place, update_with_unseen
 from dibpnmf.loadings import Shared
 from dibpnmf.loadings.base import Slab
 from dibpnmf.priors import PRIORS
 from dibpnmf.random import PRIOR, START, stream
 
-# Nine distributions and three priors.
+# Twelve distributions and three priors.
 P_VALUE = 1e-6
 
 
@@ -41,6 +41,38 @@ def test_binomial(size, log_odds):
 @pytest.mark.parametrize("log_odds", [-800.0, 800.0])
 def test_binomial_of_certainty(log_odds):
     assert binomial(stream(1, 0, 0, START), 7, log_odds) == (7.0 if log_odds > 0.0 else 0.0)
+
+
+@pytest.mark.parametrize("log_odds", [(-1.5, -0.4), (1.0, -0.5), (0.5, 0.8)])
+def test_draw_unseen(log_odds):
+    """Counts of both sides are binomial, given that one of them is 0."""
+    s = stream(4, 0, 0, START)
+    sizes, odds = np.array([3.0, 5.0]), np.array(log_odds)[:, None]
+    counts = np.empty((2, 1))
+    seen = np.zeros((4, 6))
+    for _ in range(20_000):
+        draw_unseen(s, odds, sizes, 0, counts)
+        seen[int(counts[0, 0]), int(counts[1, 0])] += 1.0
+    rows, columns = (
+        stats.binom(n, special.expit(x)) for n, x in zip((3, 5), log_odds, strict=True)
+    )
+    expected = np.outer(rows.pmf(np.arange(4)), columns.pmf(np.arange(6)))
+    expected[1:, 1:] = 0.0
+    expected *= 20_000 / expected.sum()
+    assert not seen[1:, 1:].any()
+    possible = expected > 0.0
+    assert expected[possible].min() > 5.0
+    assert stats.chisquare(seen[possible], expected[possible]).pvalue > P_VALUE
+
+
+@pytest.mark.parametrize("log_odds", [(-800.0, -800.0), (800.0, -800.0), (800.0, 700.0)])
+def test_draw_unseen_of_certainty(log_odds):
+    counts = np.empty((2, 1))
+    odds = np.array(log_odds)[:, None]
+    draw_unseen(stream(4, 0, 0, START), odds, np.array([3.0, 5.0]), 0, counts)
+    expected = {(-800.0, -800.0): (0.0, 0.0), (800.0, -800.0): (3.0, 0.0)}
+    # Where both sides want all, the one with fewer log odds in all stays empty.
+    assert tuple(counts[:, 0]) == expected.get(log_odds, (0.0, 5.0))
 
 
 def test_place():

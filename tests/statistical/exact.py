@@ -111,9 +111,12 @@ def _integral(prior, likelihood, data, shape, K, m):
 
 def _held_rates(stack: ExitStack) -> None:
     """Replace the draws of τ, which the problems with fixed sticks hold."""
-    for module in (exponential, literal):
-        stack.enter_context(mock.patch.object(module, "draw_rate", return_value=TAU))
-    stack.enter_context(mock.patch.object(exponential, "draw_balance", return_value=1.0))
+
+    def scales_only(s, tau, counts, sums, scales) -> None:
+        exponential.draw_scales(s, tau[:, None], counts, sums, scales)
+
+    stack.enter_context(mock.patch.object(literal, "draw_rate", return_value=TAU))
+    stack.enter_context(mock.patch.object(exponential, "_move_shared", scales_only))
 
 
 def _held_noise(stack: ExitStack) -> None:

@@ -40,6 +40,7 @@ PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
 HANDOVERS = "tests:tests/reference/test_handovers.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
+UNSEEN = "tests:tests/reference/test_unseen.py"
 LABEL_TWINS = "tests:tests/reference/test_labels.py"
 EXACT = "exact:fixed:exponential:joint:complete:6400"
 EXACT_MISSING = "exact:fixed:exponential:joint:missing:6400"
@@ -90,16 +91,15 @@ MUTANTS = [
     Mutant(
         "Jacobian of the stick ratios dropped",
         "priors/stick_pairs.py",
-        "value = _ordered_pair(target.theta, target.side, x, target.other)\n",
-        "value = _ordered_pair(target.theta, target.side, x, target.other) - x\n",
+        "value = log_given(target.given, target.given_next, x, rest, after)\n",
+        "value = log_given(target.given, target.given_next, x, rest, after) - x\n",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
         "last stick given −log μ_K",
         "priors/stick_pairs.py",
-        "return value + log_binomial(target.n, target.size, target.log_mu_before + x)",
-        "return value + log_binomial(target.n, target.size, target.log_mu_before + x)"
-        " - (target.log_mu_before + x) * (1.0 if target.is_last else 0.0)",
+        "    if target.is_unseen:\n        return value",
+        "    value -= x if target.is_last else 0.0\n    if target.is_unseen:\n        return value",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
@@ -112,22 +112,22 @@ MUTANTS = [
     Mutant(
         "μ for its ratio in θ (copula)",
         "priors/fgm_copula.py",
-        "log_u = alpha * target.log_nu[target.side, k]",
-        "log_u = alpha * np.sum(target.log_nu[target.side, : k + 1])",
+        "log_u = alpha * log_nu[side, k] * (",
+        "log_u = alpha * np.sum(log_nu[side, : k + 1]) * (",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
         "μ for its ratio in θ (Gaussian process)",
         "priors/gaussian_process.py",
-        "gamma(s, hyper[0, 0] + K, hyper[0, 1] - np.sum(state.log_nu))",
-        "gamma(s, hyper[0, 0] + K, hyper[0, 1] - np.sum(np.cumsum(state.log_nu)))",
+        "            log_mu += state.log_nu[k]\n        theta[0] = ",
+        "            log_mu += (K - k) * state.log_nu[k]\n        theta[0] = ",
         (geweke(GP), PRIOR_TWINS, RECOVER_GP),
     ),
     Mutant(
         "copula α without its margins",
         "priors/fgm_copula.py",
-        "value += x + log_u + math.log1p(target.rho * copula_weight(log_u, log_w))",
-        "value += math.log1p(target.rho * copula_weight(log_u, log_w))",
+        "return log_nu.shape[1] * math.log(alpha) + alpha * total + log_of(density)",
+        "return log_of(density)",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
@@ -139,24 +139,52 @@ MUTANTS = [
     ),
     Mutant(
         "Jacobian of log a dropped",
-        "priors/bivariate_beta.py",
-        "target.prior_shape * x  # hyper-prior and the Jacobian of log a",
-        "(target.prior_shape - 1.0) * x",
+        "priors/stick_pairs.py",
+        "value = target.prior_shape * x - target.prior_rate * margin\n",
+        "value = (target.prior_shape - 1.0) * x - target.prior_rate * margin\n",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "exponents of the bivariate beta exchanged (literal)",
+        "priors/bivariate_beta.py",
+        "a * (log_x + log1mexp(log_y))\n        + b * (log_y + log1mexp(log_x))",
+        "a * (log_x + log1mexp(log_x))\n        + b * (log_y + log1mexp(log_y))",
+        (PRIOR_TWINS, geweke(BB_LITERAL, 64_000)),
     ),
     Mutant(
         "exponents of the bivariate beta exchanged",
         "priors/bivariate_beta.py",
-        "a * (log_x + log1mexp(log_y))\n        + b * (log_y + log1mexp(log_x))",
-        "a * (log_x + log1mexp(log_x))\n        + b * (log_y + log1mexp(log_y))",
+        "return a * (log_x + log_next) + b * math.log(rest)",
+        "return b * (log_x + log_next) + a * math.log(rest)",
         (geweke(BB, 64_000), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "normaliser of a stick given the other with one power too few",
+        "priors/bivariate_beta.py",
+        "- (a + b + 1.0) * math.log(neither)",
+        "- (a + b) * math.log(neither)",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "shape of the bivariate beta without 1 − ν¹ν²",
+        "priors/bivariate_beta.py",
+        "total += log_nu[side, k] - log1mexp(log_other + log_nu[side, k])",
+        "total += log_nu[side, k]",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stick of the copula that does not see the other",
+        "priors/fgm_copula.py",
+        "    return value + math.log(density)\n",
+        "    return value\n",
+        (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
         "τ over all entries (joint)",
         "loadings/exponential.py",
-        "draw_rate(s, counts[t].sum(), sums[t].sum())",
+        "tau[t] = draw_rate(s, n, total)",
         # The cases' matrices are 3 × 4.
-        "draw_rate(s, (3.0 + t) * counts.shape[1], sums[t].sum())",
+        "tau[t] = draw_rate(s, (3.0 + t) * counts.shape[1], total)",
         (geweke(BB, 6_400), EXACT_BB, RECOVER_BB),
         is_quick=True,
     ),
@@ -199,16 +227,65 @@ MUTANTS = [
     Mutant(
         "tail refreshed without its ratio",
         "priors/stick_pairs.py",
-        "log_ratio = _log_empty(trial.log_nu, sizes, r) - _log_empty(log_nu, sizes, r)",
+        "log_ratio = _log_tail(trial.log_nu, sizes, r) - _log_tail(log_nu, sizes, r)",
         "log_ratio = 0.0",
         (geweke(BB), PRIOR_TWINS, RECOVER_BB),
     ),
     Mutant(
-        "masks that meet no data not summed out",
+        "unseen columns taken for empty ones by the sticks",
+        "priors/stick_pairs.py",
+        "    if both_used < 0.9:\n        return math.log1p(-both_used)\n",
+        "    if both_used < 0.9:\n        return empty + other_empty\n",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "one side of unseen columns with the size of the other",
+        "priors/gaussian_process.py",
+        "column.size1 * log_ndtr(-x1))",
+        "column.size0 * log_ndtr(-x1))",
+        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
+        "unseen columns drawn with too few entries of X",
         "inference/unseen.py",
-        "            trials[t, free] = 0.0\n",
+        "columns_only = log1mexp(empty1) - empty1\n",
+        "columns_only = log1mexp(empty1)\n",
+        (geweke(BB), UNSEEN, RECOVER_BB),
+    ),
+    Mutant(
+        "entries after the first drawn from all rows",
+        "inference/unseen.py",
+        "binomial(s, size - 1 - min(first, size - 1), log_odds)",
+        "binomial(s, size - 1, log_odds)",
+        (geweke(BB), UNSEEN, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch without the Jacobian of its sticks",
+        "priors/stick_pairs.py",
+        "            value -= x  # Jacobian of the stick\n",
         "",
-        (geweke(BB), RECOVER_BB, EXACT_BB),
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch that does not see that its columns are unseen",
+        "priors/stick_pairs.py",
+        "unseen = multiplied(unseen, 1.0 - both_used)",
+        "unseen = multiplied(unseen, 1.0)",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch without 1 − ν¹ν² of its sticks",
+        "priors/bivariate_beta.py",
+        " - (own + other + 1.0) * log_of(neither)",
+        "",
+        (geweke(BB), PRIOR_TWINS, RECOVER_BB),
+    ),
+    Mutant(
+        "stretch without log α of the sticks before the tail",
+        "priors/gaussian_process.py",
+        "value = (target.prior_shape + target.first) * x\n",
+        "value = target.prior_shape * x\n",
+        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
     ),
     Mutant(
         "log-determinant of s dropped",
@@ -227,8 +304,8 @@ MUTANTS = [
     Mutant(
         "threshold without η, in the conditionals only",
         "priors/gaussian_process.py",
-        "x = (threshold(noise, log_mu) - g) / noise.eta",
-        "x = (noise.sigma * ndtri_exp(log_mu) - g) / noise.eta",
+        "x0 = (bound - g0) / noise.eta",
+        "x0 = (bound * noise.sigma / math.hypot(noise.sigma, noise.eta) - g0) / noise.eta",
         (geweke(GP, 128_000), PRIOR_TWINS, RECOVER_GP),
     ),
     Mutant(
@@ -487,8 +564,8 @@ MUTANTS = [
     Mutant(
         "tail stretched given the ρ before its move",
         "priors/stick_pairs.py",
-        "                theta_at(kind, theta),\n",
-        "                with_margin(with_margin(kind, 0, theta[0]), 1, theta[1]),\n",
+        "    now = theta_at(kind, theta)\n",
+        "    now = with_margin(with_margin(kind, 0, theta[0]), 1, theta[1])\n",
         (PRIOR_TWINS, geweke(COPULA), RECOVER_COPULA),
     ),
     Mutant(
@@ -564,15 +641,15 @@ MUTANTS = [
     Mutant(
         "columns that change places without their rates",
         "inference/gibbs.py",
-        "    state.tau[:] = problem.loadings.take(state.tau, order)\n",
-        "",
+        "        state.tau[:] = problem.loadings.take(state.tau, order)\n",
+        "        pass\n",
         (geweke(PER_FACTOR),),
     ),
     Mutant(
         "founding without the share of entries that are off",
         "inference/handovers.py",
-        "total = board.X.shape[0] * log_of_off(log_odds)",
-        "total = 0.0 * log_of_off(log_odds)",
+        "total = board.X.shape[0] * log_off(log_odds)",
+        "total = 0.0 * log_off(log_odds)",
         (HANDOVERS,),
     ),
     Mutant(

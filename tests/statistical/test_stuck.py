@@ -46,13 +46,14 @@ def test_every_loading_moves(likelihood, local):
         state, _ = sweep_joint(problem, state, sweep)
     # Scales and order of the columns stay from here on, so that only a draw changes a loading.
     log_odds = prior.log_odds(state.prior)
+    slabs = problem.loadings.slabs(state.tau, state.K)
     still = [side > 0.0 for side in state.loadings]
     n_on = sum(side.sum() for side in still)
     for seed in range(N_SWEEPS):
         again = replace(problem, seed=seed)
         for t in range(2):
             before = state.loadings[t].copy()
-            update_side(again, state, t, log_odds, FRESH if local else 0)
+            update_side(again, state, t, log_odds, slabs, FRESH if local else 0)
             still[t] &= state.loadings[t] == before
     assert n_on > 1000
     assert sum(side.sum() for side in still) <= 0.001 * n_on

@@ -12,7 +12,7 @@ from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
 from dibpnmf.inference.handovers import MISSING, hand_over_shares, have_zeros, may_serve
 from dibpnmf.inference.labels import (
-    column_summary,
+    column_summaries,
     draw_order,
     relabel,
 )
@@ -80,29 +80,31 @@ class Info:
 
 def summarise(loadings: tuple[Floats, Floats]) -> Summary:
     """Count the on-entries of both sides' columns and add them up."""
-    summary = Summary(*np.empty((3, 2, loadings[0].shape[1])))
-    for t in range(2):
-        column_summary(loadings[t], summary.counts[t], summary.sums[t], summary.squares[t])
-    return summary
+    out = np.empty((3, 2, loadings[0].shape[1]))
+    column_summaries(*loadings, out)
+    return Summary(*out)
 
 
-def update_side(problem: Problem, state: State, t: int, log_odds: Floats, sweep: int) -> Floats:
+def update_side(
+    problem: Problem, state: State, t: int, log_odds: Floats, slabs: Floats, sweep: int
+) -> Floats:
     """Draw (z, v) of every row of side t given the other side, in place, Eq. (18)."""
     own, other = state.loadings[t], state.loadings[1 - t]
     out = np.empty((own.shape[0], 3))
     observations = problem.observations
-    slabs = problem.loadings.slabs(state.tau, state.K)[t]
     problem.executor.map_blocks(
         update_rows, kernel_at(problem.likelihood, state.noise), own.shape[0],
         observations.side(t), observations.is_complete, Rows(own),
-        Whole(other, for_all_cells=observations.is_complete), log_odds[t], slabs,
+        Whole(other, for_all_cells=observations.is_complete), log_odds[t], slabs[t],
         np.uint64(problem.seed), problem.chain, sweep, SIDES[t], Rows(out, is_read=False),
     )  # fmt: skip
     return out
 
 
-def update_shares(problem: Problem, state: State, log_odds: Floats, sweep: int) -> None:
-    """Hand shares of factors over where that is made for the data, Eq. (37)-(38), in place."""
+def update_shares(
+    problem: Problem, state: State, log_odds: Floats, slabs: Floats, sweep: int
+) -> None:
+    """Hand shares of factors over where that is made for the data, Eq. (38)-(39), in place."""
     observations = problem.observations
     if sweep < FRESH or not may_serve(problem.likelihood, observations.shape):
         return
@@ -110,7 +112,6 @@ def update_shares(problem: Problem, state: State, log_odds: Floats, sweep: int) 
     if not have_zeros(Y):
         return
     s = problem.stream(sweep, streams.HANDOVERS)
-    slabs = problem.loadings.slabs(state.tau, state.K)
     for t, side in enumerate((Y, Y.T.copy())):
         hand_over_shares(
             problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
@@ -119,7 +120,9 @@ def update_shares(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
-    """Draw the likelihood's own parameters given λ, through the log likelihood."""
+    """Draw the likelihood's own parameters, if it has any, given λ, through the log likelihood."""
+    if state.noise.size == 0:
+        return state
     s = problem.stream(sweep, streams.NOISE)
     kernel = kernel_at(problem.likelihood, state.noise)
     n_observed = problem.observations.n_observed
@@ -133,11 +136,12 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
     scales = problem.loadings.move(s, state.tau, summary)
     order = np.empty(state.K, np.int64)
     draw_order(s, summary.counts, log_odds, order)
-    relabel(state.loadings[0], scales, order)
-    relabel(state.loadings[1], 1.0 / scales, order)
-    state.tau[:] = problem.loadings.take(state.tau, order)
-    sums = np.stack([summary.sums[0] * scales, summary.sums[1] / scales])[:, order]
-    return Info(np.nan, summary.counts, sums, np.nan)
+    scales = np.array([scales, 1.0 / scales])
+    for t in range(2):
+        relabel(state.loadings[t], scales[t], order)
+    if problem.loadings.by_column:
+        state.tau[:] = problem.loadings.take(state.tau, order)
+    return Info(np.nan, summary.counts, (summary.sums * scales)[:, order], np.nan)
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
@@ -151,13 +155,13 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     prior = update_with_unseen(s, problem.prior, state.prior, state.loadings, counts, slabs)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
-    update_shares(problem, state, log_odds, sweep)
-    rows = update_side(problem, state, 0, log_odds, sweep)
+    update_shares(problem, state, log_odds, slabs, sweep)
+    rows = update_side(problem, state, 0, log_odds, slabs, sweep)
     # Between the sides, so that the second reports the log likelihood with the new noise.
     state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)
-    columns = update_side(problem, state, 1, log_odds, sweep)
+    columns = update_side(problem, state, 1, log_odds, slabs, sweep)
     info = update_labels(problem, state, log_odds, sweep)
-    proposals = rows[:, 1].sum() + columns[:, 1].sum()
-    accepted = rows[:, 2].sum() + columns[:, 2].sum()
-    rate = float(accepted / proposals) if proposals else 1.0
-    return state, replace(info, log_likelihood=float(columns[:, 0].sum()), acceptance=rate)
+    log_likelihood, *moves = columns.sum(axis=0).tolist()
+    proposals, accepted = np.add(moves, rows[:, 1:].sum(axis=0)).tolist()
+    rate = accepted / proposals if proposals else 1.0
+    return state, Info(log_likelihood, info.counts, info.sums, rate)

@@ -15,7 +15,7 @@ makes them do so beforehand. Here both happen at once, in either direction. With
    - "found", to a column f that no row uses, or back: a_if is drawn from its prior and all (n, f)
      from q_n. In the other direction row i is the only one to use f, leaves it as it takes up k,
      and the (n, f), which nothing depends on any more, are drawn from their prior.
-3. All is accepted or refused by Metropolis-Hastings, Eq. (37)-(38).
+3. All is accepted or refused by Metropolis-Hastings, Eq. (38)-(39).
 
 Costs a number of cells for each entry, so it is for small matrices with zeros; they are also those
 whose factors have so few cells that such a move has a chance.
@@ -31,7 +31,8 @@ from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
 from dibpnmf._compile import inlined, kernel, reassociated, spliced
-from dibpnmf.likelihoods.exponential import ExponentialKernel, support_log_likelihood
+from dibpnmf.inference.unseen import log_off
+from dibpnmf.likelihoods.exponential import ExponentialKernel, entry_of
 from dibpnmf.likelihoods.grid_proposal import DEFENCE, evaluate
 from dibpnmf.likelihoods.peak_proposal import (
     FARTHEST,
@@ -40,7 +41,6 @@ from dibpnmf.likelihoods.peak_proposal import (
     draw_core,
     expectation,
     find_peak,
-    log_peak_mass,
 )
 from dibpnmf.likelihoods.rows import (
     BASE,
@@ -49,6 +49,7 @@ from dibpnmf.likelihoods.rows import (
     HIT_VALUE,
     LOAD,
     Entry,
+    pad_hits,
     padded,
 )
 from dibpnmf.loadings.base import SMALLEST, Slab, slab_of
@@ -123,12 +124,6 @@ def _cell_log_likelihood(y: float, mean: float) -> float:
 
 
 @inlined
-def log_of_off(log_odds: float) -> float:
-    """Log of 1 − π."""
-    return -math.log1p(math.exp(-abs(log_odds))) - max(log_odds, 0.0)
-
-
-@inlined
 def draw_free(s: Stream, log_odds: float, slab: Slab) -> float:
     """Draw z·v from its prior."""
     u = uniform(s)
@@ -147,11 +142,9 @@ def weigh(lik, entry: Entry, x: float, is_new: bool, log_odds: float, slab: Slab
     tau = slab.rate
     constant = log_odds + slab.log_height
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
-    peak, deviation = find_peak(lik, entry, tau)
+    peak, deviation, log_mass = find_peak(lik, entry, log_odds, slab, -math.inf)
     share = 1.0 / (1.0 + DEFENCE) if deviation < math.inf else 0.0
-    if share > 0.0:
-        log_mass = log_peak_mass(lik, entry, log_odds, slab, peak, deviation)
-    else:
+    if share == 0.0:
         guess, _spread, _most = expectation(lik, entry)
         v = min(max(guess, NEAREST / tau), FARTHEST / tau)
         log_mass = evaluate(lik, support, m, c, level, constant, tau, math.log(v), v)
@@ -172,15 +165,6 @@ def weigh(lik, entry: Entry, x: float, is_new: bool, log_odds: float, slab: Slab
         density += share * math.exp(core_log_density((u - peak) / deviation)) / deviation
     f = evaluate(lik, support, m, c, level, constant, tau, u, x)
     return x, level + f - (log_mass - log_total) - math.log(density)
-
-
-@inlined
-def _closed(room: Room, m: int, c: int) -> Entry:
-    lines = room.support
-    for j in range(m, padded(m)):
-        lines[BASE, j] = 1.0
-        lines[LOAD, j] = 0.0
-    return Entry(lines, room.grid, m, c, support_log_likelihood(lines, m, c, 0.0))
 
 
 @inlined
@@ -209,12 +193,13 @@ def _gather(lik, board: Board, room: Room, share: Share, n: int):  # type: ignor
             _put_cell(room.support, m, c, b, A[r, f], Y[r, n])
             m += 1
             c += int(Y[r, n] > 0.0)
+    pad_hits(room.support, c)
     return m, c
 
 
 @spliced
 def hand_over(lik, board: Board, room: Room, share: Share, s: Stream) -> float:  # type: ignore[no-untyped-def]
-    """Log weight of row i without factor k less that of row i with it, Eq. (37).
+    """Log weight of row i without factor k less that of row i with it, Eq. (38).
 
     Draws the receiver's entries for the one of the two that is proposed.
     """
@@ -226,12 +211,16 @@ def hand_over(lik, board: Board, room: Room, share: Share, s: Stream) -> float: 
         n = room.cells[p]
         x = board.X[n, f]
         m, c = _gather(lik, board, room, share, n)
-        without, weight = weigh(lik, _closed(room, m, c), x, share.leaves, log_odds, slab, s)
+        without, weight = weigh(
+            lik, entry_of(lines, room.grid, m, c), x, share.leaves, log_odds, slab, s
+        )
         total += weight
         if board.Y[i, n] != MISSING:
             b = lines[BASE, 0] + share.v * board.X[n, k]
             _put_cell(lines, 0, 0, b, lines[LOAD, 0], board.Y[i, n])
-        with_k, weight = weigh(lik, _closed(room, m, c), x, not share.leaves, log_odds, slab, s)
+        with_k, weight = weigh(
+            lik, entry_of(lines, room.grid, m, c), x, not share.leaves, log_odds, slab, s
+        )
         total -= weight
         room.drawn[p] = without if share.leaves else with_k
     return total
@@ -239,22 +228,23 @@ def hand_over(lik, board: Board, room: Room, share: Share, s: Stream) -> float: 
 
 @spliced
 def found(lik, board: Board, room: Room, share: Share, a: float, s: Stream) -> float:  # type: ignore[no-untyped-def]
-    """Log weight of row i with a factor f of its own less that with factor k, Eq. (38).
+    """Log weight of row i with a factor f of its own less that with factor k, Eq. (39).
 
     ``a`` is a_if. Draws the entries of f if row i leaves k, else from their prior.
     """
     i, k, f = share.i, share.k, share.f
     log_odds, slab = board.other_odds[f], slab_of(board.other_slabs, f)
-    total = board.X.shape[0] * log_of_off(log_odds)
+    total = board.X.shape[0] * log_off(log_odds)
     for n in range(board.X.shape[0]):
         y = board.Y[i, n]
         if y == MISSING:
             room.drawn[n] = draw_free(s, log_odds, slab)
-            total -= log_of_off(log_odds)
+            total -= log_off(log_odds)
             continue
         b = _mean_without(lik.epsilon, board.A, board.X, i, n, f, k)
         _put_cell(room.support, 0, 0, b, a, y)
-        entry = _closed(room, 1, int(y > 0.0))
+        pad_hits(room.support, int(y > 0.0))
+        entry = entry_of(room.support, room.grid, 1, int(y > 0.0))
         room.drawn[n], weight = weigh(lik, entry, board.X[n, f], share.leaves, log_odds, slab, s)
         total += weight - _cell_log_likelihood(y, b + share.v * board.X[n, k])
         if not share.leaves:
@@ -343,7 +333,7 @@ def _log_screen(lik, board: Board, room: Room, i: int, k: int, v: float):  # typ
 
 @spliced
 def _try_handing_over(lik, board: Board, room: Room, share: Share, log_ratio: float, s: Stream):  # type: ignore[no-untyped-def]
-    """Move by Eq. (37); ``log_ratio`` is what it has of its own, for "row i leaves k"."""
+    """Move by Eq. (38); ``log_ratio`` is what it has of its own, for "row i leaves k"."""
     f = choose_receiver(board, room, share.i, share.k, share.size, s)
     if f < 0:
         return
@@ -357,7 +347,7 @@ def _try_handing_over(lik, board: Board, room: Room, share: Share, log_ratio: fl
 
 @spliced
 def _try_founding(lik, board: Board, room: Room, share: Share, log_ratio: float, s: Stream):  # type: ignore[no-untyped-def]
-    """Move by Eq. (38)."""
+    """Move by Eq. (39)."""
     i, k, leaves = share.i, share.k, share.leaves
     free, own = _count(board, i, k, True), _count(board, i, k, False)
     candidates = free if leaves else own

@@ -17,15 +17,23 @@ Floats = NDArray[np.float64]
 def column_summary(A: Floats, counts: Floats, sums: Floats, squares: Floats) -> None:
     """Count the on-entries of each column, add up them and their squares, in row order."""
     M, K = A.shape
-    counts[:] = 0.0
-    sums[:] = 0.0
-    squares[:] = 0.0
+    for k in range(K):
+        counts[k] = 0.0
+        sums[k] = 0.0
+        squares[k] = 0.0
     for i in range(M):
         for k in range(K):
             if A[i, k] > 0.0:
                 counts[k] += 1.0
                 sums[k] += A[i, k]
                 squares[k] += A[i, k] * A[i, k]
+
+
+@kernel
+def column_summaries(A: Floats, X: Floats, out: Floats) -> None:
+    """Write counts, sums and sums of squares of both sides' columns, (3, 2, K)."""
+    column_summary(A, out[0, 0], out[1, 0], out[2, 0])
+    column_summary(X, out[0, 1], out[1, 1], out[2, 1])
 
 
 @kernel

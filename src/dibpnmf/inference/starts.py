@@ -205,10 +205,9 @@ def _settled(s: Stream, problem: Problem, state: State) -> State:
     sweep brings the factors back.
     """
     same = np.arange(state.K)
-    trials = np.repeat(problem.sizes[:, None], state.K, axis=1)
     for _ in range(_SETTLING):
         summary = summarise(state.loadings)
-        prior = problem.prior.update(s, state.prior, summary.counts, trials)
+        prior = problem.prior.update(s, state.prior, summary.counts, problem.sizes)
         state = replace(state, prior=prior)
         scales = problem.loadings.move(s, state.tau, summary)
         relabel(state.loadings[0], scales, same)

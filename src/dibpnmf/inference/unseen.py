@@ -1,8 +1,9 @@
 """Columns that the data do not see: where one side of a column is empty, the other is free.
 
-If column k of X is empty, column k of A touches no cell: its mask can be summed out, and drawn
-from the prior afterwards. Done for each side in turn, sticks, θ and the free masks move
-together; one at a time they would hold each other in place for hundreds of sweeps.
+If column k of X is empty, column k of A touches no cell, and vice versa. Sticks and θ move with
+the masks of all such columns summed out, given only that each has an empty side; the masks are
+drawn from the prior afterwards. One at a time they would hold each other in place for hundreds
+of sweeps.
 """
 
 from __future__ import annotations
@@ -17,10 +18,17 @@ from dibpnmf._compile import kernel
 from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.priors.base import Prior
 from dibpnmf.random import Stream, uniform
+from dibpnmf.special import log1mexp
 
 Floats = NDArray[np.float64]
 
-_ROUNDS = 2
+
+@kernel
+def log_off(log_odds: float) -> float:
+    """Log of 1 − π, from the log odds of π."""
+    if log_odds > 0.0:
+        return -log_odds - math.log1p(math.exp(-log_odds))
+    return -math.log1p(math.exp(log_odds))
 
 
 @kernel
@@ -28,7 +36,7 @@ def binomial(s: Stream, size: int, log_odds: float) -> float:
     """Draw the number of successes by the gaps between them: cheap for a rare success."""
     flip = log_odds > 0.0
     # log(1 − π) of the rarer outcome
-    log_rest = -math.log1p(math.exp(-abs(log_odds)))
+    log_rest = log_off(-abs(log_odds))
     count = 0
     at = 0
     if log_rest < 0.0:
@@ -42,11 +50,34 @@ def binomial(s: Stream, size: int, log_odds: float) -> float:
 
 
 @kernel
-def draw_counts(s: Stream, log_odds: Floats, size: float, free, counts: Floats) -> None:  # type: ignore[no-untyped-def]
-    """Draw the counts of free columns from the prior, in place."""
-    for k in range(counts.size):
-        if free[k]:
-            counts[k] = binomial(s, int(size), log_odds[k])
+def positive_binomial(s: Stream, size: int, log_odds: float) -> float:
+    """Draw the number of successes given that there is one: the first of them, then the rest."""
+    log_rest = log_off(log_odds)
+    first = int(math.log1p(uniform(s) * math.expm1(size * log_rest)) / log_rest)
+    return 1.0 + binomial(s, size - 1 - min(first, size - 1), log_odds)
+
+
+@kernel
+def draw_unseen(s: Stream, log_odds: Floats, sizes: Floats, k: int, counts: Floats) -> None:
+    """Draw the counts of a column from the prior, given that one of its sides is empty, Eq. (37).
+
+    Both are empty, or the rows only, or the columns only.
+    """
+    empty0 = sizes[0] * log_off(log_odds[0, k])
+    empty1 = sizes[1] * log_off(log_odds[1, k])
+    rows_only = log1mexp(empty0) - empty0  # relative to both being empty
+    columns_only = log1mexp(empty1) - empty1
+    top = max(0.0, rows_only, columns_only)
+    neither, rows, columns = (
+        math.exp(-top), math.exp(rows_only - top), math.exp(columns_only - top)
+    )  # fmt: skip
+    u = uniform(s) * (neither + rows + columns)
+    counts[0, k] = 0.0
+    counts[1, k] = 0.0
+    if u < rows:
+        counts[0, k] = positive_binomial(s, int(sizes[0]), log_odds[0, k])
+    elif u < rows + columns:
+        counts[1, k] = positive_binomial(s, int(sizes[1]), log_odds[1, k])
 
 
 @kernel
@@ -62,11 +93,18 @@ def place(s: Stream, A: Floats, k: int, count: float, slab: Slab) -> None:
 
 
 @kernel
-def place_all(s: Stream, A: Floats, free, before: Floats, counts: Floats, slabs: Floats) -> None:  # type: ignore[no-untyped-def]
-    """Redraw every free column that has or had an entry on, in place."""
-    for k in range(counts.size):
-        if free[k] and (before[k] > 0.0 or counts[k] > 0.0):
-            place(s, A, k, counts[k], slab_of(slabs, k))
+def redraw_unseen(s: Stream, log_odds: Floats, A: Floats, X: Floats, counts, slabs) -> None:  # type: ignore[no-untyped-def]
+    """Draw every column that has an empty side from the prior given that it has, in place."""
+    sizes = np.array([float(A.shape[0]), float(X.shape[0])])
+    for k in range(counts.shape[1]):
+        before0, before1 = counts[0, k], counts[1, k]
+        if before0 > 0.0 and before1 > 0.0:
+            continue
+        draw_unseen(s, log_odds, sizes, k, counts)
+        if before0 > 0.0 or counts[0, k] > 0.0:
+            place(s, A, k, counts[0, k], slab_of(slabs[0], k))
+        if before1 > 0.0 or counts[1, k] > 0.0:
+            place(s, X, k, counts[1, k], slab_of(slabs[1], k))
 
 
 def update_with_unseen(
@@ -77,22 +115,12 @@ def update_with_unseen(
     counts: Floats,
     slabs: Floats,
 ) -> Any:
-    """Move sticks and θ with the free masks of one side, then of the other, summed out.
+    """Move sticks and θ with the masks of unseen columns summed out, then draw these.
 
     ``loadings`` and ``counts`` are updated in place: a column that is in use on both sides
     stays, every other is redrawn. Returns the new state of the prior.
     """
     sizes = np.array([float(side.shape[0]) for side in loadings])
-    before = counts.copy()
-    for _ in range(_ROUNDS):
-        for t in range(2):
-            free = counts[1 - t] == 0.0
-            trials = np.repeat(sizes[:, None], counts.shape[1], axis=1)
-            counts[t, free] = 0.0
-            trials[t, free] = 0.0
-            state = prior.update(s, state, counts, trials)
-            draw_counts(s, prior.log_odds(state)[t], sizes[t], free, counts[t])
-    unseen = np.any(before == 0.0, axis=0)
-    for t in range(2):
-        place_all(s, loadings[t], unseen, before[t], counts[t], slabs[t])
+    state = prior.update(s, state, counts, sizes)
+    redraw_unseen(s, prior.log_odds(state), *loadings, counts, slabs)
     return state

@@ -227,6 +227,16 @@ def _guess(rest: float, loads: float, total: float) -> float:
     return excess / loads if loads > 0.0 else 0.0
 
 
+@inlined
+def entry_of(lines: Floats, grid: Floats, m: int, c: int) -> Entry:
+    """Entry of a support whose lines are filled; some of its cells are not stored, or all are."""
+    _pad(lines, m)
+    level = support_log_likelihood(lines, m, c, 0.0)
+    rest, loads = _sum_lines(lines, BASE, LOAD, m)
+    guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
+    return Entry(lines, grid, m, c, level, guess)
+
+
 @implements_take_entry(ExponentialKernel)
 def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyped-def]
     a = A[i, k]
@@ -248,10 +258,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
                 if is_lost(lines[BASE, j], a * lines[LOAD, j]):
                     n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
-        _pad(lines, m)
-        level = support_log_likelihood(lines, m, c, 0.0)
-        rest, loads = _sum_lines(lines, BASE, LOAD, m)
-        guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
+        return entry_of(lines, row.grid, m, c)
     return Entry(lines, row.grid, m, c, level, guess)
 
 

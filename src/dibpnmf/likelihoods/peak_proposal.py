@@ -74,9 +74,10 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
     guess, _spread, log_most = expectation(lik, entry)
     v = min(max(guess, NEAREST / tau), FARTHEST / tau)
     x = math.log(v)
-    log_cap = math.inf
+    log_cap, height = math.inf, -math.inf
     for _ in range(_STEPS):
         value, slope, bend = slopes(lik, entry, v)
+        height = constant + x - tau * v + value
         slope += 1.0 - tau * v
         bend -= tau * v
         is_peaked = bend < -_FLATTEST
@@ -87,14 +88,17 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
             if step * step * -bend < _NEAR * _NEAR:
                 if math.isnan(value):
                     value = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
-                log_mass = constant + x - tau * v + value + min(log_size, log_most)
+                    height = constant + x - tau * v + value
+                log_mass = height + min(log_size, log_most)
                 return x + step, 1.0 / math.sqrt(-bend), min(log_mass, log_cap)
             if log_cap == math.inf and not math.isnan(value):
-                log_cap = constant + x - tau * v + value + log_size + _MARGIN
+                log_cap = height + log_size + _MARGIN
                 if log_cap <= enough:
                     return x, 1.0, -math.inf
         x += min(max(step, -_BOLDEST), _BOLDEST)
         v = math.exp(x)
+    if log_cap < math.inf:  # what others may have gone by: no grid now
+        return x, 1.0, min(height, log_cap)
     return x, math.inf, -math.inf
 
 

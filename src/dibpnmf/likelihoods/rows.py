@@ -344,11 +344,17 @@ def _hits(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-un
 
 
 @inlined
-def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
-    """Fill the lines of the stored cells with λ, x and y; return their number.
+def pad_hits(lines: Floats, c: int) -> None:
+    """Fill up the last block of stored cells with such that count nothing: log 1 = 0, and y = 0."""
+    for h in range(np.uint64(c), np.uint64(padded(c))):
+        lines[HIT_BASE, h] = 1.0
+        lines[HIT_LOAD, h] = 0.0
+        lines[HIT_VALUE, h] = 0.0
 
-    The last block is filled up with cells that count nothing: log 1 = 0, and y = 0.
-    """
+
+@inlined
+def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
+    """Fill the lines of the stored cells with λ, x and y; return their number."""
     lines = row.support
     cells, x, first, n = _hits(row, complete, lists, k)
     c: int = n
@@ -357,10 +363,7 @@ def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
         lines[HIT_BASE, h] = row.mean[cell]
         lines[HIT_LOAD, h] = x[first + h]
         lines[HIT_VALUE, h] = row.y[cell]
-    for h in range(np.uint64(c), np.uint64(padded(c))):
-        lines[HIT_BASE, h] = 1.0
-        lines[HIT_LOAD, h] = 0.0
-        lines[HIT_VALUE, h] = 0.0
+    pad_hits(lines, c)
     return c
 
 

@@ -54,6 +54,21 @@ def _slabs(rates: Floats, K: int) -> Floats:
     return slabs
 
 
+@kernel
+def _move_shared(s: Stream, tau: Floats, counts: Floats, sums: Floats, scales: Floats) -> None:
+    for t in range(2):
+        n = 0.0
+        total = 0.0
+        for k in range(scales.size):
+            n += counts[t, k]
+            total += sums[t, k]
+        tau[t] = draw_rate(s, n, total)
+    draw_scales(s, tau.reshape(2, 1), counts, sums, scales)
+    c = draw_balance(s, tau)
+    for k in range(scales.size):
+        scales[k] *= c
+
+
 class Shared(LoadingsPrior):
     """One rate τ ~ Gamma(1, 1) for each side; parameters (2,)."""
 
@@ -74,12 +89,9 @@ class Shared(LoadingsPrior):
 
     def move(self, s: Stream, parameters: Floats, summary: Summary) -> Floats:
         """Draw the rates, then scale every column, then balance the sides."""
-        counts, sums = summary.counts, summary.sums
-        for t in range(2):
-            parameters[t] = draw_rate(s, counts[t].sum(), sums[t].sum())
-        scales = np.empty(counts.shape[1])
-        draw_scales(s, parameters[:, None], counts, sums, scales)
-        return scales * draw_balance(s, parameters)
+        scales = np.empty(summary.counts.shape[1])
+        _move_shared(s, parameters, summary.counts, summary.sums, scales)
+        return scales
 
     def scalars(self, parameters: Floats) -> dict[str, Floats]:
         """Both rates."""

@@ -10,6 +10,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -63,6 +64,22 @@ class Prior(ABC, Generic[State]):
                 f"prior_params[{key!r}] must be a positive finite number; got {value!r}."
             )
 
+    def _fixed_theta(self) -> list[float | None]:
+        """Fixed values of θ, None where learned."""
+        return []
+
+    def _hyper(self) -> list[list[float]]:
+        """Shape and rate of the gamma hyper-priors of the first two parameters."""
+        return []
+
+    @cached_property
+    def _learned(self) -> NDArray[np.bool_]:
+        return np.array([value is None for value in self._fixed_theta()])
+
+    @cached_property
+    def _hypers(self) -> Floats:
+        return np.array(self._hyper())
+
     @abstractmethod
     def init(self, s: Stream, K: int) -> State:
         """Draw θ and K sticks from the prior."""
@@ -79,8 +96,8 @@ class Prior(ABC, Generic[State]):
     def update(self, s: Stream, state: State, counts: Floats, sizes: Floats) -> State:
         """One exact move of sticks and θ given the column counts (2, K) of the masks.
 
-        ``sizes`` tells out of how many entries they are counted: one number a side, or one a
-        side and column, 0 for a column whose mask is summed out (and counted 0).
+        ``sizes`` (2,) tells out of how many entries they are counted. Where a count is 0, the
+        masks of both sides are summed out over all that leave a side of the column empty.
         """
 
     @abstractmethod
@@ -98,12 +115,6 @@ class Prior(ABC, Generic[State]):
     def theta(self, state: State) -> dict[str, float]:
         """Parameters by name."""
         return dict(zip(self.theta_names, state.theta.tolist(), strict=True))  # type: ignore[attr-defined]
-
-
-def trials(counts: Floats, sizes: Floats) -> Floats:
-    """Sizes per side and column, from sizes per side or per side and column."""
-    sizes = np.asarray(sizes, dtype=np.float64).reshape(2, -1)
-    return np.ascontiguousarray(np.broadcast_to(sizes, counts.shape))
 
 
 def require_number(key: str, value: object) -> None:

@@ -6,21 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-import numpy as np
-
 from dibpnmf._compile import kernel
 from dibpnmf.priors.base import Floats, start_value
 from dibpnmf.priors.stick_pairs import (
     PairedSticksPrior,
     implements_draw_pairs,
+    implements_given,
+    implements_log_given,
+    implements_log_margin,
     implements_log_pair,
-    implements_move_theta,
+    implements_move_dependence,
+    implements_take_notes,
     implements_theta_at,
     implements_with_margin,
 )
 from dibpnmf.random import Stream, log_gamma_draw
-from dibpnmf.slice_sampling import implements_log_density, slice_sample
-from dibpnmf.special import log1mexp
+from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied
 
 
 class Theta(NamedTuple):
@@ -30,18 +31,13 @@ class Theta(NamedTuple):
     b: float
 
 
-class ShapeMove(NamedTuple):
-    """Target of moving log a (or, with the sides exchanged, log b), Eq. (13).
+class Given(NamedTuple):
+    """What a stick of a pair sees of θ and of the other stick."""
 
-    The sums over sticks are the only part of the data that it sees.
-    """
-
-    K: float
-    other: float
-    sum_log_own: float
-    sum_log_rest: float
-    prior_shape: float
-    prior_rate: float
+    own_shape: float
+    other_shape: float
+    other: float  # ν of the other side
+    other_rest: float  # 1 − ν
 
 
 @kernel
@@ -67,35 +63,55 @@ def bivariate_beta_log_pair(theta, log_x, log_y):  # type: ignore[no-untyped-def
     )
 
 
-@implements_log_density(ShapeMove)
-def _shape_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    a = math.exp(x)
-    return (
-        target.prior_shape * x  # hyper-prior and the Jacobian of log a
-        - target.prior_rate * a
-        + a * (target.sum_log_own - target.sum_log_rest)
-        - target.K * log_normaliser(a, target.other)
-    )
+@implements_take_notes(Theta)
+def _take_notes(theta, side, log_nu, first, notes):  # type: ignore[no-untyped-def]
+    """Note ν and 1 − ν of the other side; return the sum that its own shape multiplies."""
+    total = 0.0
+    for k in range(log_nu.shape[1]):
+        log_other = log_nu[1 - side, k]
+        notes[0, k] = math.exp(log_other)
+        notes[1, k] = -math.expm1(log_other)
+        total += math.log(notes[1, k])
+        if k < first:
+            total += log_nu[side, k] - log1mexp(log_other + log_nu[side, k])
+    return total
 
 
-@implements_move_theta(Theta)
-def update_shapes(kind, s, state, learned, hyper):  # type: ignore[no-untyped-def]
-    """Move a and b by slice sampling given the sticks, Eq. (13), in place."""
-    log_nu, theta = state.log_nu, state.theta
+@implements_given(Theta)
+def _given(theta, side, notes, k):  # type: ignore[no-untyped-def]
+    own, other = (theta.a, theta.b) if side == 0 else (theta.b, theta.a)
+    return Given(own, other, notes[0, k], notes[1, k])
+
+
+@implements_log_given(Given)
+def bivariate_beta_log_given(given, given_next, log_x, rest, log_next):  # type: ignore[no-untyped-def]
+    """Log density of Eq. (2) in two sticks of one side, at one logarithm a power."""
+    a, b = given.own_shape, given.other_shape
+    # 1 − ν¹ν² = (1 − ν²) + ν² (1 − ν¹), in which nothing cancels.
+    neither = given.other_rest + given.other * rest
+    if log_next < 0.0:
+        rest_next = -math.expm1(log_next)
+        rest *= rest_next
+        neither *= given_next.other_rest + given_next.other * rest_next
+    return a * (log_x + log_next) + b * math.log(rest) - (a + b + 1.0) * math.log(neither)
+
+
+@implements_log_margin(Theta)
+def _log_margin(theta, side, log_nu, first, notes, total, stretch, rests):  # type: ignore[no-untyped-def]
+    """Eq. (13), with what the margin's shape multiplies added up beforehand; its ν^a stay."""
+    own, other = (theta.a, theta.b) if side == 0 else (theta.b, theta.a)
     K = log_nu.shape[1]
-    sum_rest = 0.0
-    sum_own = np.zeros(2)
-    for k in range(K):
-        sum_rest += log1mexp(log_nu[0, k] + log_nu[1, k])
-        sum_own[0] += log_nu[0, k] + log1mexp(log_nu[1, k])
-        sum_own[1] += log_nu[1, k] + log1mexp(log_nu[0, k])
-    for t in range(2):
-        if learned[t]:
-            target = ShapeMove(
-                float(K), theta[1 - t], sum_own[t], sum_rest, hyper[t, 0], hyper[t, 1]
-            )
-            x = slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0)
-            theta[t] = math.exp(x)
+    rest, neither = LogProduct(0.0, 1.0), LogProduct(0.0, 1.0)
+    for k in range(first, K):
+        rest = multiplied(rest, rests[k])
+        neither = multiplied(neither, notes[1, k] + notes[0, k] * rests[k])
+    value = own * total - K * log_normaliser(theta.a, theta.b)
+    return value + other * log_of(rest) - (own + other + 1.0) * log_of(neither)
+
+
+@implements_move_dependence(Theta)
+def _move_dependence(kind, s, theta, log_nu, learned):  # type: ignore[no-untyped-def]
+    """There is no parameter but the margins'."""
 
 
 @implements_draw_pairs(Theta)

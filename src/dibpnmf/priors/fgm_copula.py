@@ -13,13 +13,18 @@ from dibpnmf.priors.base import Floats, require_number, start_value
 from dibpnmf.priors.stick_pairs import (
     PairedSticksPrior,
     implements_draw_pairs,
+    implements_given,
+    implements_log_given,
+    implements_log_margin,
     implements_log_pair,
-    implements_move_theta,
+    implements_move_dependence,
+    implements_take_notes,
     implements_theta_at,
     implements_with_margin,
 )
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
+from dibpnmf.special import LogProduct, log_of, multiplied
 
 
 class Theta(NamedTuple):
@@ -30,15 +35,11 @@ class Theta(NamedTuple):
     rho: float
 
 
-class ShapeMove(NamedTuple):
-    """Target of moving log α of one side: its beta margin and the copula, Eq. (14)."""
+class Given(NamedTuple):
+    """What a stick of a pair sees of θ and of the other stick."""
 
-    log_nu: Floats
-    side: int
-    other: float
-    rho: float
-    prior_shape: float
-    prior_rate: float
+    shape: float
+    tilt: float  # ρ (2w − 1)
 
 
 class CorrelationMove(NamedTuple):
@@ -69,15 +70,43 @@ def copula_log_pair(theta, log_x, log_y):  # type: ignore[no-untyped-def]
     return margins + math.log1p(theta.rho * copula_weight(log_u, log_w))
 
 
-@implements_log_density(ShapeMove)
-def _shape_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    alpha = math.exp(x)
-    value = target.prior_shape * x - target.prior_rate * alpha
-    for k in range(target.log_nu.shape[1]):
-        log_u = alpha * target.log_nu[target.side, k]
-        log_w = target.other * target.log_nu[1 - target.side, k]
-        value += x + log_u + math.log1p(target.rho * copula_weight(log_u, log_w))
-    return value
+@implements_take_notes(Theta)
+def _take_notes(theta, side, log_nu, first, notes):  # type: ignore[no-untyped-def]
+    """Note ρ (2w − 1) of the other side; return the sum of log ν before ``first``."""
+    other = theta.alpha2 if side == 0 else theta.alpha1
+    total = 0.0
+    for k in range(log_nu.shape[1]):
+        notes[0, k] = theta.rho * (2.0 * math.exp(other * log_nu[1 - side, k]) - 1.0)
+        if k < first:
+            total += log_nu[side, k]
+    return total
+
+
+@implements_given(Theta)
+def _given(theta, side, notes, k):  # type: ignore[no-untyped-def]
+    return Given(theta.alpha1 if side == 0 else theta.alpha2, notes[0, k])
+
+
+@implements_log_given(Given)
+def copula_log_given(given, given_next, log_x, rest, log_next):  # type: ignore[no-untyped-def]
+    """Log density of Eq. (3)-(4) in two sticks of one side."""
+    log_u = given.shape * log_x
+    value = given.shape * (log_x + log_next)
+    density = 1.0 + given.tilt * (2.0 * math.exp(log_u) - 1.0)
+    if log_next < 0.0:
+        density *= 1.0 + given_next.tilt * (2.0 * math.exp(given.shape * log_next) - 1.0)
+    return value + math.log(density)
+
+
+@implements_log_margin(Theta)
+def _log_margin(theta, side, log_nu, first, notes, total, stretch, rests):  # type: ignore[no-untyped-def]
+    """Eq. (14); the ν^α of stretched sticks stay."""
+    alpha = theta.alpha1 if side == 0 else theta.alpha2
+    density = LogProduct(0.0, 1.0)
+    for k in range(log_nu.shape[1]):
+        log_u = alpha * log_nu[side, k] * (stretch if k >= first else 1.0)
+        density = multiplied(density, 1.0 + notes[0, k] * (2.0 * math.exp(log_u) - 1.0))
+    return log_nu.shape[1] * math.log(alpha) + alpha * total + log_of(density)
 
 
 @implements_log_density(CorrelationMove)
@@ -88,19 +117,12 @@ def _correlation_move_log_density(target, x):  # type: ignore[no-untyped-def]
     return value
 
 
-@implements_move_theta(Theta)
-def update_theta(kind, s, state, learned, hyper):  # type: ignore[no-untyped-def]
-    """Move α1, α2 and ρ by slice sampling given the sticks, Eq. (14)-(15), in place."""
-    log_nu, theta = state.log_nu, state.theta
-    K = log_nu.shape[1]
-    for t in range(2):
-        if learned[t]:
-            target = ShapeMove(log_nu, t, theta[1 - t], theta[2], hyper[t, 0], hyper[t, 1])
-            x = slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0)
-            theta[t] = math.exp(x)
+@implements_move_dependence(Theta)
+def _move_dependence(kind, s, theta, log_nu, learned):  # type: ignore[no-untyped-def]
+    """Move ρ by slice sampling given the sticks, Eq. (15), in place."""
     if learned[2]:
-        weights = np.empty(K)
-        for k in range(K):
+        weights = np.empty(log_nu.shape[1])
+        for k in range(weights.size):
             weights[k] = copula_weight(theta[0] * log_nu[0, k], theta[1] * log_nu[1, k])
         theta[2] = slice_sample(s, CorrelationMove(weights), theta[2], -1.0, 1.0, math.inf)
 

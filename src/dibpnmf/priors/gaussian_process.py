@@ -15,11 +15,19 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dibpnmf._compile import kernel, overwrite
-from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value, trials
-from dibpnmf.priors.stick_pairs import _TAIL_TRIES, first_of_tail, truncated_beta
+from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value
+from dibpnmf.priors.stick_pairs import (
+    _TAIL_TRIES,
+    first_of_tail,
+    is_unseen,
+    log_unseen,
+    truncated_beta,
+)
 from dibpnmf.random import Stream, gamma, normal, normal_below, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
-from dibpnmf.special import HALF_LOG_2PI, log_ndtr, ndtri_exp, times_log
+from dibpnmf.special import HALF_LOG_2PI, log_ndtr, log_ndtr_both, ndtri_exp, times_log
+
+ROUNDS = 2  # of all moves a sweep: g and the sticks hold s and α
 
 
 class GPState(NamedTuple):
@@ -38,16 +46,23 @@ class Noise(NamedTuple):
     eta: float
 
 
+class Column(NamedTuple):
+    """What the masks tell of a column: counts out of sizes, or only that a side is empty."""
+
+    is_unseen: bool
+    n0: float
+    n1: float
+    size0: float
+    size1: float
+
+
 class StickMove(NamedTuple):
     """Target of moving log ν_k with the weights around it held, Eq. (8)."""
 
     noise: Noise
     g0: float
     g1: float
-    n0: float
-    n1: float
-    size0: float
-    size1: float
+    column: Column
     log_mu_before: float
     slope: float  # α for the last stick, else 0: between neighbours the prior is flat
 
@@ -65,13 +80,14 @@ class ShiftMove(NamedTuple):
 
 
 class StretchMove(NamedTuple):
-    """Target of x in: α → α e^{−x} and, in the tail, log ν → eˣ log ν, Eq. (27)."""
+    """Target of log α, the sticks of the tail stretched along, Eq. (27)."""
 
     noise: Noise
-    alpha: float
+    before: float  # α
     log_nu: Floats
     g: Floats
     first: int
+    log_mu_first: float  # log μ before the tail
     sizes: Floats
     prior_shape: float
     prior_rate: float
@@ -95,10 +111,26 @@ def threshold(noise: Noise, log_mu: float) -> float:
 
 
 @kernel
-def log_masks(noise: Noise, log_mu: float, g: float, n: float, size: float) -> float:
-    """Return n log γ + (size − n) log(1 − γ) of one side, with γ as in Eq. (5)."""
-    x = (threshold(noise, log_mu) - g) / noise.eta
-    return times_log(n, log_ndtr(x)) + times_log(size - n, log_ndtr(-x))
+def log_masks(x: float, n: float, size: float) -> float:
+    """Return n log γ + (size − n) log(1 − γ) of one side with γ = Φ(x), Eq. (5)."""
+    log_on, log_off = log_ndtr_both(x)
+    return times_log(n, log_on) + times_log(size - n, log_off)
+
+
+@kernel
+def column_at(counts: Floats, sizes: Floats, k: int) -> Column:
+    """What the masks tell of column k."""
+    return Column(is_unseen(counts, k), counts[0, k], counts[1, k], sizes[0], sizes[1])
+
+
+@kernel
+def log_column(noise: Noise, bound: float, g0: float, g1: float, column: Column) -> float:
+    """Log probability of a column's masks, or of its having an empty side, Eq. (37)."""
+    x0 = (bound - g0) / noise.eta
+    x1 = (bound - g1) / noise.eta
+    if column.is_unseen:
+        return log_unseen(column.size0 * log_ndtr(-x0), column.size1 * log_ndtr(-x1))
+    return log_masks(x0, column.n0, column.size0) + log_masks(x1, column.n1, column.size1)
 
 
 @kernel
@@ -116,12 +148,27 @@ def correlation(s: float):  # type: ignore[no-untyped-def]
     return math.exp(-1.0 / s**2), -math.expm1(-2.0 / s**2)
 
 
+@kernel
+def _log_tail(  # type: ignore[no-untyped-def]
+    noise: Noise, log_nu, g, sizes, first: int, log_mu: float, stretch: float
+) -> float:
+    """Log probability that each column from ``first`` on has an empty side, its stick stretched.
+
+    ``log_mu`` is that of the column before.
+    """
+    value = 0.0
+    for k in range(first, log_nu.size):
+        log_mu += stretch * log_nu[k]
+        column = Column(True, 0.0, 0.0, sizes[0], sizes[1])
+        value += log_column(noise, threshold(noise, log_mu), g[0, k], g[1, k], column)
+    return value
+
+
 @implements_log_density(StickMove)
 def _stick_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    log_mu = target.log_mu_before + x
-    value = target.slope * x
-    value += log_masks(target.noise, log_mu, target.g0, target.n0, target.size0)
-    return value + log_masks(target.noise, log_mu, target.g1, target.n1, target.size1)
+    bound = threshold(target.noise, target.log_mu_before + x)
+    masks = log_column(target.noise, bound, target.g0, target.g1, target.column)
+    return target.slope * x + masks
 
 
 @implements_log_density(ShiftMove)
@@ -136,17 +183,14 @@ def _shift_move_log_density(target, x):  # type: ignore[no-untyped-def]
 
 @implements_log_density(StretchMove)
 def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    alpha = target.alpha * math.exp(-x)
-    value = -target.prior_shape * x - target.prior_rate * alpha
-    log_mu = 0.0
-    for k in range(target.log_nu.size):
-        if k < target.first:
-            log_mu += target.log_nu[k]
-            value += alpha * target.log_nu[k] - x
-        else:  # α log ν stays, and the Jacobian cancels the −x
-            log_mu += target.log_nu[k] * math.exp(x)
-            value += log_masks(target.noise, log_mu, target.g[0, k], 0.0, target.sizes[0, k])
-            value += log_masks(target.noise, log_mu, target.g[1, k], 0.0, target.sizes[1, k])
+    alpha = math.exp(x)
+    # In the tail α log ν stays, and log α cancels against the Jacobian of log ν.
+    value = (target.prior_shape + target.first) * x
+    value -= alpha * (target.prior_rate - target.log_mu_first)
+    value += _log_tail(
+        target.noise, target.log_nu, target.g, target.sizes, target.first,
+        target.log_mu_first, target.before / alpha,
+    )  # fmt: skip
     return value
 
 
@@ -177,10 +221,8 @@ def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> Non
         low = -math.inf if is_last else total
         slope = state.theta[0] if is_last else 0.0
         width = 2.0 + 0.2 * abs(log_nu[k]) if is_last else math.inf
-        stick = StickMove(
-            noise, g[0, k], g[1, k], counts[0, k], counts[1, k], sizes[0, k], sizes[1, k],
-            log_mu_before, slope,
-        )  # fmt: skip
+        column = column_at(counts, sizes, k)
+        stick = StickMove(noise, g[0, k], g[1, k], column, log_mu_before, slope)
         x = slice_sample(s, stick, log_nu[k], low, 0.0, width)
         shift = threshold(noise, log_mu_before + x)
         ridge = ShiftMove(
@@ -212,9 +254,11 @@ def update_sticks_literal(s: Stream, noise: Noise, state: GPState, counts, sizes
         if is_last:
             log_ratio += state.theta[0] * (new - log_nu[k])
         for t in range(2):
-            n, size = counts[t, k], sizes[t, k]
-            log_ratio += log_masks(noise, before + new, g[t, k], n, size)
-            log_ratio -= log_masks(noise, before + log_nu[k], g[t, k], n, size)
+            n, size = counts[t, k], sizes[t]
+            x = (threshold(noise, before + new) - g[t, k]) / noise.eta
+            log_ratio += log_masks(x, n, size)
+            x = (threshold(noise, before + log_nu[k]) - g[t, k]) / noise.eta
+            log_ratio -= log_masks(x, n, size)
         if math.log(uniform(s)) < log_ratio:
             log_nu[k] = new
             if not is_last:
@@ -240,29 +284,27 @@ def update_g(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  #
     """
     g = state.g
     other = np.empty(2)
-    trial = np.empty(2)
     log_mu = 0.0
     for k in range(state.log_nu.size):
         log_mu += state.log_nu[k]
+        bound = threshold(noise, log_mu)
+        column = column_at(counts, sizes, k)
         draw_g(s, noise.sigma, state.theta[1], other)
-        level = math.log(uniform(s))
-        for t in range(2):
-            level += log_masks(noise, log_mu, g[t, k], counts[t, k], sizes[t, k])
+        level = log_column(noise, bound, g[0, k], g[1, k], column) + math.log(uniform(s))
         angle = 2.0 * math.pi * uniform(s)
         low, high = angle - 2.0 * math.pi, angle
         while True:
-            value = 0.0
-            for t in range(2):
-                trial[t] = g[t, k] * math.cos(angle) + other[t] * math.sin(angle)
-                value += log_masks(noise, log_mu, trial[t], counts[t, k], sizes[t, k])
-            if value > level or abs(angle) < 1e-12:
+            g0 = g[0, k] * math.cos(angle) + other[0] * math.sin(angle)
+            g1 = g[1, k] * math.cos(angle) + other[1] * math.sin(angle)
+            if log_column(noise, bound, g0, g1, column) > level or abs(angle) < 1e-12:
                 break
             if angle < 0.0:
                 low = angle
             else:
                 high = angle
             angle = low + uniform(s) * (high - low)
-        g[:, k] = trial
+        g[0, k] = g0
+        g[1, k] = g1
 
 
 @kernel
@@ -277,12 +319,12 @@ def draw_h_sums(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:
         for t in range(2):
             bound = (threshold(noise, log_mu) - state.g[t, k]) / noise.eta
             total = 0.0
-            for i in range(int(sizes[t, k])):
+            for i in range(int(sizes[t])):
                 if i < counts[t, k]:
                     total += normal_below(s, bound)
                 else:
                     total -= normal_below(s, -bound)
-            state.h_sum[t, k] = sizes[t, k] * state.g[t, k] + noise.eta * total
+            state.h_sum[t, k] = sizes[t] * state.g[t, k] + noise.eta * total
 
 
 @kernel
@@ -292,8 +334,8 @@ def draw_g_given_h(s: Stream, noise: Noise, state: GPState, sizes) -> None:  # t
     scale = 1.0 / (noise.sigma**2 * one_minus_r2)
     p01 = -r * scale
     for k in range(state.log_nu.size):
-        p00 = scale + sizes[0, k] / noise.eta**2
-        p11 = scale + sizes[1, k] / noise.eta**2
+        p00 = scale + sizes[0] / noise.eta**2
+        p11 = scale + sizes[1] / noise.eta**2
         determinant = p00 * p11 - p01 * p01
         b0 = state.h_sum[0, k] / noise.eta**2
         b1 = state.h_sum[1, k] / noise.eta**2
@@ -310,13 +352,18 @@ def update_theta(s: Stream, noise: Noise, state: GPState, learned, hyper) -> Non
     g, theta = state.g, state.theta
     K = state.log_nu.size
     if learned[1]:
-        target = LengthMove(
-            float(K), noise.sigma, np.sum((g[0] - g[1]) ** 2), np.sum(g[0] * g[1]),
-            hyper[1, 0], hyper[1, 1],
-        )  # fmt: skip
+        square_gap = 0.0
+        product = 0.0
+        for k in range(K):
+            square_gap += (g[0, k] - g[1, k]) ** 2
+            product += g[0, k] * g[1, k]
+        target = LengthMove(float(K), noise.sigma, square_gap, product, hyper[1, 0], hyper[1, 1])
         theta[1] = math.exp(slice_sample(s, target, math.log(theta[1]), -700.0, 16.0, 1.0))
     if learned[0]:
-        theta[0] = max(gamma(s, hyper[0, 0] + K, hyper[0, 1] - np.sum(state.log_nu)), 1e-300)
+        log_mu = 0.0
+        for k in range(K):
+            log_mu += state.log_nu[k]
+        theta[0] = max(gamma(s, hyper[0, 0] + K, hyper[0, 1] - log_mu), 1e-300)
 
 
 @kernel
@@ -330,33 +377,29 @@ def extend(s: Stream, noise: Noise, state: GPState, start: int) -> None:
 @kernel
 def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move α with the tail's sticks stretched along, in place, Eq. (27)."""
+    log_nu, theta = state.log_nu, state.theta
     first = first_of_tail(counts)
+    log_mu = _log_mu_before(log_nu, first)
     target = StretchMove(
-        noise, state.theta[0], state.log_nu, state.g, first, sizes,
-        hyper[0, 0], hyper[0, 1],
-    )  # fmt: skip
-    x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
-    state.theta[0] *= math.exp(-x)
-    for k in range(first, state.log_nu.size):
-        state.log_nu[k] *= math.exp(x)
+        noise, theta[0], log_nu, state.g, first, log_mu, sizes, hyper[0, 0], hyper[0, 1]
+    )
+    theta[0] = math.exp(slice_sample(s, target, math.log(theta[0]), -700.0, 700.0, 1.0))
+    for k in range(first, log_nu.size):
+        log_nu[k] *= target.before / theta[0]
 
 
 @kernel
-def _log_empty(noise: Noise, state: GPState, sizes, start: int) -> float:  # type: ignore[no-untyped-def]
-    """Log probability that the columns from ``start`` on are empty."""
-    value = 0.0
+def _log_mu_before(log_nu: Floats, k: int) -> float:
+    """Return log μ of the column before column k."""
     log_mu = 0.0
-    for k in range(state.log_nu.size):
-        log_mu += state.log_nu[k]
-        if k >= start:
-            for t in range(2):
-                value += log_masks(noise, log_mu, state.g[t, k], 0.0, sizes[t, k])
-    return value
+    for j in range(k):
+        log_mu += log_nu[j]
+    return log_mu
 
 
 @kernel
 def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move one parameter and the last, empty columns' sticks and g together, Eq. (26)."""
+    """Move one parameter and the last, unseen columns' sticks and g together, Eq. (26)."""
     K = state.log_nu.size
     first = first_of_tail(counts)
     if first == K:
@@ -366,12 +409,14 @@ def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned
         r = first + int(uniform(s) * (K - first))
         trial = GPState(state.log_nu.copy(), state.g.copy(), state.theta.copy(), state.h_sum.copy())
         which = int(uniform(s) * 2)
-        one[:] = False
-        one[which] = learned[which]
+        for j in range(2):
+            one[j] = j == which and learned[j]
         head = GPState(trial.log_nu[:r].copy(), trial.g[:, :r].copy(), trial.theta, trial.h_sum)
         update_theta(s, noise, head, one, hyper)
         extend(s, noise, trial, r)
-        log_ratio = _log_empty(noise, trial, sizes, r) - _log_empty(noise, state, sizes, r)
+        log_mu = _log_mu_before(state.log_nu, r)
+        log_ratio = _log_tail(noise, trial.log_nu, trial.g, sizes, r, log_mu, 1.0)
+        log_ratio -= _log_tail(noise, state.log_nu, state.g, sizes, r, log_mu, 1.0)
         if math.log(uniform(s)) < log_ratio:
             overwrite(state.log_nu, trial.log_nu)
             overwrite(state.g, trial.g)
@@ -381,12 +426,13 @@ def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned
 @kernel
 def update(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move g, s, α and the sticks with h summed out, in place."""
-    update_g(s, noise, state, counts, sizes)
-    update_theta(s, noise, state, learned, hyper)
-    update_sticks(s, noise, state, counts, sizes)
-    if learned[0]:
-        stretch_tail(s, noise, state, counts, sizes, hyper)
-    refresh_tail(s, noise, state, counts, sizes, learned, hyper)
+    for _ in range(ROUNDS):
+        update_g(s, noise, state, counts, sizes)
+        update_theta(s, noise, state, learned, hyper)
+        update_sticks(s, noise, state, counts, sizes)
+        if learned[0]:
+            stretch_tail(s, noise, state, counts, sizes, hyper)
+        refresh_tail(s, noise, state, counts, sizes, learned, hyper)
 
 
 @kernel
@@ -408,9 +454,10 @@ def log_odds_of_state(noise: Noise, log_nu: Floats, g: Floats) -> Floats:
     log_mu = 0.0
     for k in range(log_nu.size):
         log_mu += log_nu[k]
+        bound = threshold(noise, log_mu)
         for t in range(2):
-            x = (threshold(noise, log_mu) - g[t, k]) / noise.eta
-            out[t, k] = log_ndtr(x) - log_ndtr(-x)
+            log_on, log_off = log_ndtr_both((bound - g[t, k]) / noise.eta)
+            out[t, k] = log_on - log_off
     return out
 
 
@@ -484,8 +531,7 @@ class GaussianProcess(Prior[GPState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> GPState:  # type: ignore[no-untyped-def]
         new = GPState(*(field.copy() for field in state))
-        learned = np.array([value is None for value in self._fixed_theta()])
-        kernel(s, self._noise, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
+        kernel(s, self._noise, new, counts, sizes, self._learned, self._hypers)
         return new
 
     def log_density(self, state: GPState) -> float:

@@ -18,10 +18,10 @@ import numpy as np
 
 from dibpnmf._compile import kernel, overwrite
 from dibpnmf._dispatch import KernelFunction
-from dibpnmf.priors.base import Floats, Prior, positive_log_density, trials
+from dibpnmf.priors.base import Floats, Prior, positive_log_density
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
-from dibpnmf.special import log1mexp, times_log
+from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied, times_log
 
 _log_pair = KernelFunction(
     "log_pair",
@@ -31,12 +31,50 @@ log_pair = _log_pair.call
 implements_log_pair = _log_pair.implement
 
 
-_move_theta = KernelFunction(
-    "move_theta",
-    """Move the parameters marked in ``learned`` given sticks: (kind, s, state, learned, hyper).""",
+_take_notes = KernelFunction(
+    "take_notes",
+    """Note what the sticks of one side see of the other's: (theta, side, log_nu, first, notes).
+
+    Fills the columns of ``notes`` and returns the sum that `log_margin` needs.
+    """,
 )
-move_theta = _move_theta.call
-implements_move_theta = _move_theta.implement
+take_notes = _take_notes.call
+implements_take_notes = _take_notes.implement
+
+_given = KernelFunction(
+    "given",
+    """Return what `log_given` needs, from the notes on column k: (theta, side, notes, k).""",
+)
+given = _given.call
+implements_given = _given.implement
+
+_log_given = KernelFunction(
+    "log_given",
+    """Log density ℓ(ν_k) + ℓ(ν_{k+1}), but for a constant, of two sticks of one side.
+
+    (given, given_next, log ν_k, 1 − ν_k, log ν_{k+1}); the last stick has no next, of log ν 0.
+    """,
+)
+log_given = _log_given.call
+implements_log_given = _log_given.implement
+
+_log_margin = KernelFunction(
+    "log_margin",
+    """Log density of all pairs, but for a constant, at another margin of one side.
+
+    Its sticks from ``first`` on are stretched: (theta, side, log_nu, first, notes, total,
+    stretch, rests), ``total`` as `take_notes` returned it and ``rests`` 1 − ν of the stretched.
+    """,
+)
+log_margin = _log_margin.call
+implements_log_margin = _log_margin.implement
+
+_move_dependence = KernelFunction(
+    "move_dependence",
+    """Move the parameters other than the margins': (kind, s, theta, log_nu, learned).""",
+)
+move_dependence = _move_dependence.call
+implements_move_dependence = _move_dependence.implement
 
 _draw_pairs = KernelFunction(
     "draw_pairs",
@@ -60,6 +98,7 @@ theta_at = _theta_at.call
 implements_theta_at = _theta_at.implement
 
 _TAIL_TRIES = 2
+_NOTES = 2  # on each column
 
 
 class PairState(NamedTuple):
@@ -69,15 +108,24 @@ class PairState(NamedTuple):
     theta: Floats
 
 
-class StretchMove(NamedTuple):
-    """Target of x in: α_t → α_t e^{−x} and, in the tail, log ν^t → eˣ log ν^t, Eq. (27)."""
+class MarginMove(NamedTuple):
+    """Target of log α of one side, the sticks from ``first`` on stretched along, Eq. (27).
+
+    A stick of theirs is log ν α/α', with α before the move. With ``first`` = K none moves, and
+    the target is that of Eq. (13)-(14).
+    """
 
     theta: Any
-    margin: float
+    before: float  # α
     side: int
     log_nu: Floats
     first: int
-    sizes: Floats
+    notes: Floats
+    total: float
+    rests: Floats
+    size: float
+    other_empty: Floats  # log probability that a column's other side is empty
+    other_used: Floats  # and probability that it is not
     prior_shape: float
     prior_rate: float
 
@@ -89,15 +137,16 @@ class StickMove(NamedTuple):
     ``is_last`` is true and there is no right-hand neighbour.
     """
 
-    theta: Any
-    side: int
-    other: float
-    other_next: float
-    log_mu_before: float
+    given: Any
+    given_next: Any
+    mu_before: float
+    rest_before: float  # 1 − μ before
     total: float
     is_last: bool
+    is_unseen: bool
     n: float
     size: float
+    other_empty: float  # log probability that the column's other side is empty
 
 
 @kernel
@@ -107,85 +156,148 @@ def log_binomial(n: float, size: float, log_mu: float) -> float:
 
 
 @kernel
-def _ordered_pair(theta, side: int, own: float, other: float) -> float:  # type: ignore[no-untyped-def]
-    if side == 0:
-        return log_pair(theta, own, other)
-    return log_pair(theta, other, own)
+def log_unseen(empty: float, other_empty: float) -> float:
+    """Log of q + q' − q q', the probability of a column with an empty side, from log q, log q'."""
+    both_used = math.expm1(empty) * math.expm1(other_empty)
+    if both_used < 0.9:
+        return math.log1p(-both_used)
+    return log_rarely_unseen(empty, other_empty)
+
+
+@kernel
+def log_rarely_unseen(empty: float, other_empty: float) -> float:
+    """Do as `log_unseen` does, without cancellation where q and q' are small."""
+    low, high = min(empty, other_empty), max(empty, other_empty)
+    return high + math.log1p(math.exp(low - high) - math.exp(low))
 
 
 @implements_log_density(StickMove)
 def _stick_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    value = _ordered_pair(target.theta, target.side, x, target.other)
-    if not target.is_last:
-        value += _ordered_pair(target.theta, target.side, target.total - x, target.other_next)
-    return value + log_binomial(target.n, target.size, target.log_mu_before + x)
+    rest = -math.expm1(x)
+    after = 0.0 if target.is_last else target.total - x
+    value = log_given(target.given, target.given_next, x, rest, after)
+    log_rest = math.log(target.rest_before + target.mu_before * rest)  # of 1 − μ
+    if target.is_unseen:
+        return value + log_unseen(target.size * log_rest, target.other_empty)
+    return value + target.n * x + times_log(target.size - target.n, log_rest)
+
+
+@kernel
+def is_unseen(counts: Floats, k: int) -> bool:
+    """Whether a side of column k is empty, so that the data say nothing of the other."""
+    return counts[0, k] == 0.0 or counts[1, k] == 0.0
 
 
 @kernel
 def first_of_tail(counts: Floats) -> int:
-    """Index from which on all columns are empty on both sides."""
+    """Index from which on all columns are unseen."""
     first = counts.shape[1]
-    while first > 0 and counts[0, first - 1] == 0.0 and counts[1, first - 1] == 0.0:
+    while first > 0 and is_unseen(counts, first - 1):
         first -= 1
     return first
 
 
-@implements_log_density(StretchMove)
-def _stretch_move_log_density(target, x):  # type: ignore[no-untyped-def]
-    margin = target.margin * math.exp(-x)
-    theta = with_margin(target.theta, target.side, margin)
-    value = -target.prior_shape * x - target.prior_rate * margin
+@kernel
+def fill_empty(log_nu: Floats, sizes: Floats, t: int, empty: Floats) -> None:
+    """Write the log probability N log(1 − μ) that a column of side t is empty, in place."""
     log_mu = 0.0
-    for k in range(target.log_nu.shape[1]):
-        own = target.log_nu[target.side, k]
-        if k >= target.first:
-            own *= math.exp(x)
-            value += x  # Jacobian
-        value += _ordered_pair(theta, target.side, own, target.log_nu[1 - target.side, k])
-        log_mu += own
-        if k >= target.first:
-            value += times_log(target.sizes[k], log1mexp(log_mu))
-    return value
+    for k in range(log_nu.shape[1]):
+        log_mu += log_nu[t, k]
+        empty[t, k] = sizes[t] * log1mexp(log_mu)
+
+
+@implements_log_density(MarginMove)
+def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    margin = math.exp(x)
+    log_nu, first, rests = target.log_nu, target.first, target.rests
+    stretch = target.before / margin
+    # Hyper-prior and the Jacobian of log α.
+    value = target.prior_shape * x - target.prior_rate * margin
+    mu, rest_of_mu = 1.0, 0.0
+    unseen = LogProduct(0.0, 1.0)
+    for k in range(log_nu.shape[1]):
+        own = log_nu[target.side, k]
+        if k >= first:
+            own *= stretch
+            value -= x  # Jacobian of the stick
+        rest = -math.expm1(own)
+        rest_of_mu += mu * rest
+        mu *= 1.0 - rest
+        if k >= first:
+            rests[k] = rest
+            empty = target.size * math.log(rest_of_mu)
+            both_used = -math.expm1(empty) * target.other_used[k]
+            if both_used < 0.9:
+                unseen = multiplied(unseen, 1.0 - both_used)
+            else:
+                value += log_rarely_unseen(empty, target.other_empty[k])
+    theta = with_margin(target.theta, target.side, margin)
+    return (
+        value
+        + log_of(unseen)
+        + log_margin(theta, target.side, log_nu, first, target.notes, target.total, stretch, rests)
+    )
+
+
+@kernel
+def move_margin(s: Stream, kind, state: PairState, t: int, first: int, empty, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move α of side t, and stretch the sticks from ``first`` on along, in place, Eq. (27)."""
+    log_nu, theta = state.log_nu, state.theta
+    now = theta_at(kind, theta)
+    notes = np.empty((_NOTES + 2, log_nu.shape[1]))
+    total = take_notes(now, t, log_nu, first, notes)
+    used = notes[_NOTES + 1]
+    for k in range(first, log_nu.shape[1]):
+        used[k] = -math.expm1(empty[1 - t, k])
+    target = MarginMove(
+        now, theta[t], t, log_nu, first, notes, total, notes[_NOTES], sizes[t], empty[1 - t], used,
+        hyper[t, 0], hyper[t, 1],
+    )  # fmt: skip
+    theta[t] = math.exp(slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0))
+    for k in range(first, log_nu.shape[1]):
+        log_nu[t, k] *= target.before / theta[t]
+
+
+@kernel
+def move_theta(s: Stream, kind, state: PairState, learned, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move the parameters marked in ``learned`` given all sticks, Eq. (13)-(15), in place."""
+    for t in range(2):
+        if learned[t]:
+            # Nothing is stretched, so nothing is asked of columns being empty.
+            move_margin(s, kind, state, t, state.log_nu.shape[1], state.log_nu, sizes, hyper)
+    move_dependence(kind, s, state.theta, state.log_nu, learned)
 
 
 @kernel
 def stretch_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move each margin parameter with the tail's sticks stretched along, in place, Eq. (27)."""
-    log_nu, theta = state.log_nu, state.theta
     first = first_of_tail(counts)
+    empty = np.empty(state.log_nu.shape)
     for t in range(2):
         if learned[t]:
-            target = StretchMove(
-                theta_at(kind, theta),
-                theta[t],
-                t,
-                log_nu,
-                first,
-                sizes[t],
-                hyper[t, 0],
-                hyper[t, 1],
-            )
-            x = slice_sample(s, target, 0.0, -50.0, 50.0, 1.0)
-            theta[t] *= math.exp(-x)
-            for k in range(first, log_nu.shape[1]):
-                log_nu[t, k] *= math.exp(x)
+            fill_empty(state.log_nu, sizes, 1 - t, empty)
+            move_margin(s, kind, state, t, first, empty, sizes, hyper)
 
 
 @kernel
 def update_sticks(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Floats) -> None:  # type: ignore[no-untyped-def]
     """Move every stick of both sides by slice sampling from Eq. (7), in place."""
     K = log_nu.shape[1]
+    empty = np.empty(log_nu.shape)
+    notes = np.empty((_NOTES, K))
+    fill_empty(log_nu, sizes, 1, empty)
     for t in range(2):
-        log_mu_before = 0.0
+        take_notes(theta, t, log_nu, K, notes)
+        log_mu = 0.0
         for k in range(K):
             is_last = k == K - 1
-            other = log_nu[1 - t, k]
-            other_next = 0.0 if is_last else log_nu[1 - t, k + 1]
+            after = k if is_last else k + 1
             total = log_nu[t, k] + (0.0 if is_last else log_nu[t, k + 1])
-            n = counts[t, k]
             target = StickMove(
-                theta, t, other, other_next, log_mu_before, total, is_last, n, sizes[t, k]
-            )
+                given(theta, t, notes, k), given(theta, t, notes, after),
+                math.exp(log_mu), -math.expm1(log_mu), total, is_last,
+                is_unseen(counts, k), counts[t, k], sizes[t], empty[1 - t, k],
+            )  # fmt: skip
             x = log_nu[t, k]
             if is_last:
                 # Its scale is that of log Beta(α, 1): the width need only be of that order.
@@ -194,7 +306,8 @@ def update_sticks(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Float
                 x = slice_sample(s, target, x, total, 0.0, math.inf)
                 log_nu[t, k + 1] = total - x
             log_nu[t, k] = x
-            log_mu_before += x
+            log_mu += x
+        fill_empty(log_nu, sizes, t, empty)
 
 
 @kernel
@@ -226,8 +339,8 @@ def update_sticks_literal(  # type: ignore[no-untyped-def]
             after[t] = 0.0 if is_last else low - new[t]
             # Hastings: q is proportional to μ^c in log μ.
             log_ratio += c * (log_nu[t, k] - new[t])
-            log_ratio += log_binomial(counts[t, k], sizes[t, k], before[t] + new[t])
-            log_ratio -= log_binomial(counts[t, k], sizes[t, k], before[t] + log_nu[t, k])
+            log_ratio += log_binomial(counts[t, k], sizes[t], before[t] + new[t])
+            log_ratio -= log_binomial(counts[t, k], sizes[t], before[t] + log_nu[t, k])
         log_ratio += log_pair(theta, new[0], new[1]) - log_pair(theta, log_nu[0, k], log_nu[1, k])
         if not is_last:
             log_ratio += log_pair(theta, after[0], after[1])
@@ -242,25 +355,28 @@ def update_sticks_literal(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _log_empty(log_nu: Floats, sizes: Floats, start: int) -> float:
-    """Log probability that the columns from ``start`` on are empty."""
+def _log_tail(log_nu: Floats, sizes: Floats, start: int) -> float:
+    """Log probability that each of the columns from ``start`` on has an empty side."""
+    log_mu0 = 0.0
+    log_mu1 = 0.0
+    for k in range(start):
+        log_mu0 += log_nu[0, k]
+        log_mu1 += log_nu[1, k]
     value = 0.0
-    for t in range(2):
-        log_mu = 0.0
-        for k in range(log_nu.shape[1]):
-            log_mu += log_nu[t, k]
-            if k >= start:
-                value += times_log(sizes[t, k], log1mexp(log_mu))
+    for k in range(start, log_nu.shape[1]):
+        log_mu0 += log_nu[0, k]
+        log_mu1 += log_nu[1, k]
+        value += log_unseen(sizes[0] * log1mexp(log_mu0), sizes[1] * log1mexp(log_mu1))
     return value
 
 
 @kernel
 def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move one parameter and all sticks of the last, empty columns together, in place, Eq. (26).
+    """Move one parameter and all sticks of the last, unseen columns together, in place, Eq. (26).
 
     One at a time, a long tail of sticks diffuses slowly and holds θ in place. Here θ moves given
     the sticks before a random column r of the tail, and the others are drawn anew from the
-    prior; what remains for the acceptance ratio is the probability of their columns' emptiness.
+    prior; what remains for the acceptance ratio is the probability that they are unseen.
     """
     log_nu, theta = state.log_nu, state.theta
     K = log_nu.shape[1]
@@ -274,12 +390,12 @@ def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
         overwrite(trial.log_nu, log_nu)
         overwrite(trial.theta, theta)
         which = int(uniform(s) * theta.size)
-        one[:] = False
-        one[which] = learned[which]
+        for j in range(one.size):
+            one[j] = j == which and learned[j]
         head = PairState(trial.log_nu[:, :r].copy(), trial.theta)
-        move_theta(kind, s, head, one, hyper)
+        move_theta(s, kind, head, one, sizes, hyper)
         draw_pairs(kind, s, trial.theta, trial.log_nu, r)
-        log_ratio = _log_empty(trial.log_nu, sizes, r) - _log_empty(log_nu, sizes, r)
+        log_ratio = _log_tail(trial.log_nu, sizes, r) - _log_tail(log_nu, sizes, r)
         if math.log(uniform(s)) < log_ratio:
             overwrite(log_nu, trial.log_nu)
             overwrite(theta, trial.theta)
@@ -305,10 +421,10 @@ def extend(s: Stream, kind, theta: Floats, log_nu: Floats, start: int) -> None: 
 
 @kernel
 def update(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move θ, then the sticks, in place."""
-    theta = state.theta
-    move_theta(kind, s, state, learned, hyper)
-    update_sticks(s, theta_at(kind, theta), state.log_nu, counts, sizes)
+    """Move θ and the sticks, in place; margins only with the tail stretched along."""
+    stretch_tail(s, kind, state, counts, sizes, learned, hyper)
+    move_dependence(kind, s, state.theta, state.log_nu, learned)
+    update_sticks(s, theta_at(kind, state.theta), state.log_nu, counts, sizes)
     stretch_tail(s, kind, state, counts, sizes, learned, hyper)
     refresh_tail(s, kind, state, counts, sizes, learned, hyper)
 
@@ -317,7 +433,7 @@ def update(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> 
 def update_literal(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move θ, then the sticks, by the paper's steps, in place."""
     theta = state.theta
-    move_theta(kind, s, state, learned, hyper)
+    move_theta(s, kind, state, learned, sizes, hyper)
     update_sticks_literal(s, theta_at(kind, theta), theta, state.log_nu, counts, sizes)
 
 
@@ -327,14 +443,6 @@ class PairedSticksPrior(Prior[PairState]):
     @abstractmethod
     def _start_theta(self, s: Stream) -> list[float]:
         """Fixed or drawn values of θ."""
-
-    @abstractmethod
-    def _fixed_theta(self) -> list[float | None]:
-        """Fixed values of θ, None where learned."""
-
-    @abstractmethod
-    def _hyper(self) -> list[list[float]]:
-        """Shape and rate of the gamma hyper-priors of the two margins."""
 
     def init(self, s: Stream, K: int) -> PairState:
         """Draw θ and K stick pairs from the prior."""
@@ -353,7 +461,7 @@ class PairedSticksPrior(Prior[PairState]):
         return log_odds_of_sticks(state.log_nu)
 
     def update(self, s: Stream, state: PairState, counts: Floats, sizes: Floats) -> PairState:
-        """Slice-sample θ, then every stick."""
+        """Slice-sample θ and every stick, masks of unseen columns summed out."""
         return self._run(update, s, state, counts, sizes)
 
     def update_literal(
@@ -364,9 +472,8 @@ class PairedSticksPrior(Prior[PairState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> PairState:  # type: ignore[no-untyped-def]
         new = PairState(state.log_nu.copy(), state.theta.copy())
-        learned = np.array([value is None for value in self._fixed_theta()])
         kind = self._theta_tuple(new.theta)
-        kernel(s, kind, new, counts, trials(counts, sizes), learned, np.array(self._hyper()))
+        kernel(s, kind, new, counts, sizes, self._learned, self._hypers)
         return new
 
     def log_density(self, state: PairState) -> float:
