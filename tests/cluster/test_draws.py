@@ -345,7 +345,9 @@ def test_a_run_over_data_elsewhere_that_has_not_ended_is_read_with_a_warning(cli
     (run / "point.npz").unlink()
     with pytest.warns(InterruptedWarning, match="left where it lay"):
         loaded = DIBPNMF.load(run)
-    np.testing.assert_array_equal(loaded.components_ > 0, model.components_ > 0)
+    # In order of shares, which are those of one draw here and of a mean there.
+    masks = [sorted((m.components_ > 0).tolist()) for m in (loaded, model)]
+    assert masks[0] == masks[1]
 
 
 def test_other_data_are_refused(client, tmp_path):
