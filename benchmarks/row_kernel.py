@@ -111,7 +111,7 @@ def run() -> list[Row]:
     if loop is not None:
         values = ratios(
             lambda: _fast(lines, _SIZE, _HITS, _CALLS),
-            lambda: loop(lines.ctypes.data, lines.shape[1], padded(_SIZE), _HITS, _CALLS),
+            lambda: loop(lines.ctypes.data, lines.shape[1], lines.shape[1], _HITS, _CALLS),
             15,
             time.thread_time,
         )

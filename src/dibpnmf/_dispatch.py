@@ -51,8 +51,12 @@ class KernelFunction:
                 )
                 return implementation if matches else None
 
-            # Inlined: a call would copy the fields of every array handed over.
-            options: Any = {"forceinline": True, "error_model": "numpy"}
+            # Inlined: a call would copy the fields of every array handed over. From Python nobody
+            # calls what is compiled, so it needs no wrappers.
+            options: Any = {
+                "forceinline": True, "error_model": "numpy", "no_cpython_wrapper": True,
+                "no_cfunc_wrapper": True,
+            }  # fmt: skip
             overload(self.call, strict=False, jit_options=options)(choose)
             return implementation
 

@@ -14,7 +14,11 @@ from dibpnmf.inference import gibbs
 from dibpnmf.inference.executors import Serial, Threads, gathered
 from dibpnmf.inference.handovers import (
     MISSING,
+    Board,
+    Room,
+    Share,
     draw_free,
+    hand_over,
     hand_over_shares,
     have_zeros,
     may_serve,
@@ -62,6 +66,52 @@ def test_weights_are_target_over_proposal(zeros, log_odds):
     assert abs(weights.mean() - expected) < 5.0 * error
     for x, weight in draws[:20]:
         assert weigh(small.kernel, entry, x, False, log_odds, slab, s)[1] == weight
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("leaves", [True, False])
+def test_hand_over_weighs_entries_as_rows_of_the_other_side_see_them(seed, complete, leaves):
+    """Supports with other rows that use both factors, against those of the row updates."""
+    # Zeros that are stored, as where cells are missing, would give other proposals there.
+    small = make_small("exponential", seed, complete, 0.5, (5, 4), 3, 0.3 if complete else 0.0)
+    A, X = np.maximum(small.A, 1e-3), np.maximum(small.X, 1e-3)
+    i, k, f, v = 1, 0, 2, 0.7
+    A[i, k] = v if leaves else 0.0
+    Y = np.where(small.observed, small.Y, MISSING)
+    odds, counts = np.array([-0.3, 0.2, -0.6]), np.ones(3, np.int64)
+    slabs = np.tile([1.0, 0.0, 0.0], (3, 1))
+    board = Board(Y, A, X, odds, odds, slabs, slabs, counts, counts)
+    room = Room(np.empty((5, 32)), np.empty((1, 1)), np.arange(4), np.empty(4), np.empty(4))
+    total = hand_over(
+        small.kernel, board, room, Share(i, k, f, v, 4, leaves), stream(2, 0, 0, START)
+    )
+
+    def weight(n: int, a: float, x: float) -> float:
+        rows = A.copy()
+        rows[i, k] = a
+        other = Observations.from_matrix(
+            np.where(small.observed, small.Y, np.nan).T, "observed", scale=1.0
+        )
+        turned = small._replace(
+            Y=small.Y.T, observed=small.observed.T, A=X, X=rows, observations=other
+        )
+        entry, _, _ = taken(turned, n, f)
+        s = stream(3, 0, 0, START)
+        return weigh(small.kernel, Entry(*entry), x, False, odds[f], slab_of(slabs, f), s)[1]
+
+    expected = sum(
+        weight(n, 0.0, room.drawn[n] if leaves else X[n, f])
+        - weight(n, v, X[n, f] if leaves else room.drawn[n])
+        for n in range(4)
+        if small.observed[i, n]
+    )
+    rest = sum(
+        weight(n, 0.0, room.drawn[n]) - weight(n, 0.0, X[n, f])
+        for n in range(4)
+        if not small.observed[i, n]
+    )
+    assert total == pytest.approx(expected + (rest if leaves else -rest), rel=1e-8, abs=1e-8)
 
 
 # Not kept on disk: a cached function would hold the moves as they were when it was compiled.

@@ -319,8 +319,8 @@ def _set_other(board: Board, n: int, f: int, x: float) -> None:
 
 
 @inlined
-def _log_screen(lik, board: Board, room: Room, i: int, k: int, v: float):  # type: ignore[no-untyped-def]
-    """List the cells of factor k; return their number and S."""
+def _log_screen(lik, board: Board, room: Room, i: int, k: int, v: float, least: float):  # type: ignore[no-untyped-def]
+    """List the cells of factor k; return their number and S, or some number below ``least``."""
     size, screen = 0, 0.0
     for n in range(board.X.shape[0]):
         if board.X[n, k] > 0.0:
@@ -328,6 +328,8 @@ def _log_screen(lik, board: Board, room: Room, i: int, k: int, v: float):  # typ
             size += 1
             if board.Y[i, n] == 0.0:
                 screen -= math.log1p(v * board.X[n, k] / lik.epsilon)
+                if screen < least:
+                    break
     return size, screen
 
 
@@ -372,8 +374,9 @@ def _try_entry(lik, board: Board, room: Room, i: int, k: int, s: Stream) -> None
     """Try to let row i leave factor k, or take it up."""
     old = board.A[i, k]
     v = old if old > 0.0 else exponential(s) / board.own_slabs[k, 0]
-    size, screen = _log_screen(lik, board, room, i, k, v)
-    if old == 0.0 and -screen > exponential(s):
+    least = -exponential(s) if old == 0.0 else -math.inf
+    size, screen = _log_screen(lik, board, room, i, k, v, least)
+    if screen < least:
         return
     share = Share(i, k, k, v, size, old > 0.0)
     log_ratio = screen - board.own_odds[k]
