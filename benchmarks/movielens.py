@@ -38,9 +38,9 @@ def _full_state(observations: Observations, likelihood: Likelihood) -> tuple[Pro
     """A state with all 30 columns in use: a factorization with 30 columns and a few sweeps.
 
     A converged chain keeps some 14 of them under the exponential likelihood; that sweep would
-    be cheaper. ε is small and the sticks' parameters are held at 5, so that none is emptied.
+    be cheaper. ε is small and the sticks' parameters are held at 6.5, so that none is emptied.
     """
-    prior = BivariateBeta(a=5.0, b=5.0)
+    prior = BivariateBeta(a=6.5, b=6.5)
     problem = Problem(observations, prior, likelihood.kernel(0.01), 0, 0, Serial())
     state = start_state(problem, Model(prior, likelihood, 0.01), _COLUMNS, "nmf")
     for sweep in range(_SETTLE):

@@ -112,8 +112,8 @@ MUTANTS = [
     Mutant(
         "μ for its ratio in θ (copula)",
         "priors/fgm_copula.py",
-        "log_u = alpha * log_nu[side, k] * (",
-        "log_u = alpha * np.sum(log_nu[side, : k + 1]) * (",
+        "            total += log_nu[side, k]\n",
+        "            total += np.sum(log_nu[side, : k + 1])\n",
         (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
@@ -121,7 +121,7 @@ MUTANTS = [
         "priors/gaussian_process.py",
         "            log_mu += state.log_nu[k]\n        theta[0] = ",
         "            log_mu += (K - k) * state.log_nu[k]\n        theta[0] = ",
-        (geweke(GP), PRIOR_TWINS, RECOVER_GP),
+        (geweke(GP, 64_000), PRIOR_TWINS, RECOVER_GP),
     ),
     Mutant(
         "copula α without its margins",
