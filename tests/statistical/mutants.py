@@ -28,6 +28,7 @@ BB = "bivariate-beta/exponential/joint/complete"
 BB_MISSING = "bivariate-beta/exponential/joint/missing"
 BB_LITERAL = "bivariate-beta/exponential/literal/complete"
 COPULA = "copula/exponential/joint/complete"
+COPULA_LITERAL = "copula/exponential/literal/complete"
 GP = "gaussian-process/exponential/joint/complete"
 GP_LITERAL = "gaussian-process/exponential/literal/complete"
 TRUNCATED = "bivariate-beta/gaussian/joint/missing/truncated-normal"
@@ -114,14 +115,14 @@ MUTANTS = [
         "priors/fgm_copula.py",
         "            total += log_nu[side, k]\n",
         "            total += np.sum(log_nu[side, : k + 1])\n",
-        (geweke(COPULA), PRIOR_TWINS, RECOVER_COPULA),
+        (geweke(COPULA_LITERAL), geweke(COPULA, 64_000), PRIOR_TWINS, RECOVER_COPULA),
     ),
     Mutant(
         "μ for its ratio in θ (Gaussian process)",
         "priors/gaussian_process.py",
         "            log_mu += state.log_nu[k]\n        theta[0] = ",
         "            log_mu += (K - k) * state.log_nu[k]\n        theta[0] = ",
-        (geweke(GP, 64_000), PRIOR_TWINS, RECOVER_GP),
+        (geweke(GP_LITERAL), geweke(GP, 64_000), PRIOR_TWINS, RECOVER_GP),
     ),
     Mutant(
         "copula α without its margins",
