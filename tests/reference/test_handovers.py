@@ -26,6 +26,9 @@ from dibpnmf.inference.handovers import (
 )
 from dibpnmf.inference.starts import start_state
 from dibpnmf.likelihoods import Exponential, Gaussian
+from dibpnmf.likelihoods.exponential import entry_of
+from dibpnmf.likelihoods.grid_proposal import DEFENCE
+from dibpnmf.likelihoods.peak_proposal import core_log_density, find_peak
 from dibpnmf.likelihoods.rows import Entry
 from dibpnmf.loadings.base import Slab, slab_of
 from dibpnmf.model import Model
@@ -215,6 +218,7 @@ def test_a_step_leaves_the_posterior(t, has_gaps):
 @pytest.mark.parametrize("data", ["complete", "missing"])
 def test_geweke_with_handovers(monkeypatch, data):
     """Sweeps with the moves made for any data pass the joint-distribution test."""
+    monkeypatch.setattr(gibbs, "may_serve", lambda likelihood, data: True)
     monkeypatch.setattr(gibbs, "have_zeros", lambda Y: True)
     outcome = geweke(
         parse_case(f"bivariate-beta/exponential/joint/{data}"), 3_200, 1_600, 3, 0.01, 2
@@ -222,14 +226,50 @@ def test_geweke_with_handovers(monkeypatch, data):
     assert outcome.is_accepted, outcome.worst
 
 
+def observed(Y: np.ndarray) -> Observations:
+    return Observations.from_matrix(Y, "observed", scale=1.0)
+
+
 def test_what_they_serve():
-    zeros = np.eye(5)
-    assert may_serve(Exponential().kernel(0.1), (64, 64))
-    assert have_zeros(zeros)
-    assert not may_serve(Exponential().kernel(0.1), (65, 64))
-    assert not may_serve(Gaussian().kernel(0.1), (5, 5))
-    assert not have_zeros(zeros + 1.0)
+    exponential = Exponential().kernel(0.1)
+    assert may_serve(exponential, observed(np.eye(64)))
+    assert have_zeros(np.eye(5))
+    assert not may_serve(exponential, observed(np.eye(65)))
+    assert not may_serve(Gaussian().kernel(0.1), observed(np.eye(5)))
+    assert not may_serve(exponential, observed(np.eye(5) + 1.0))
+    assert may_serve(exponential, observed(np.where(np.eye(5), np.nan, 0.0)))
+    assert not have_zeros(np.eye(5) + 1.0)
     assert not have_zeros(np.full((5, 5), MISSING))
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1e-20, 1e-300])
+def test_weights_with_any_background(epsilon):
+    """They differ by what the likelihoods of the support do, however small b is."""
+    b, a, y = np.array([epsilon, 0.4]), np.array([0.7, 0.5]), np.array([1.3, 0.8])
+    lines = np.zeros((5, 32))
+    lines[[0, 2], :2], lines[[1, 3], :2], lines[4, :2] = b, a, y
+    lines[[0, 2], 2:] = 1.0
+    lik, slab, s = Exponential().kernel(epsilon), Slab(1.0, 0.0, 0.0), stream(4, 0, 0, START)
+    entry = entry_of(lines, np.empty((1, 1)), 2, 2)
+
+    def plain(x: float) -> float:
+        mean = b + x * a
+        return float(np.sum(-np.log(mean) - y / mean)) + math.log(x) - x
+
+    # Over q, of which only the weights tell: where its density is the same it drops out.
+    peak, deviation, _ = find_peak(lik, entry, 0.0, slab, -math.inf)
+    assert deviation < math.inf
+
+    def log_q(x: float) -> float:
+        z = (math.log(x) - peak) / deviation
+        near = math.exp(core_log_density(z)) / deviation / (1.0 + DEFENCE)
+        return math.log(near + DEFENCE / (1.0 + DEFENCE) * x * math.exp(-x))
+
+    def weight(x: float) -> float:
+        return weigh(lik, entry, x, False, 0.0, slab, s)[1]
+
+    expected = plain(0.5) - plain(3.0) - log_q(0.5) + log_q(3.0)
+    assert weight(0.5) - weight(3.0) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize("executor", [Serial(), Threads(2, block_size=3)])

@@ -710,6 +710,27 @@ MUTANTS = [
         "if A[i, f] == 0.0:",
         (HANDOVERS,),
     ),
+    Mutant(
+        "founding that weighs cells not observed",
+        "inference/handovers.py",
+        "            total -= log_off(log_odds)\n",
+        "            total -= 0.0\n",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "density about a peak without the prior's share",
+        "inference/handovers.py",
+        "density = (1.0 - share) * tau * x * math.exp(-tau * x)",
+        "density = 1e-300",
+        (HANDOVERS,),
+    ),
+    Mutant(
+        "founding without the likelihood before it",
+        "inference/handovers.py",
+        "total += weight - _cell_log_likelihood(y, b + share.v * board.X[n, k])",
+        "total += weight - _cell_log_likelihood(y, b)",
+        (HANDOVERS,),
+    ),
 ]
 
 

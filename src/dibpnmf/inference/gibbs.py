@@ -106,7 +106,7 @@ def update_shares(
 ) -> None:
     """Hand shares of factors over where that is made for the data, Eq. (38)-(39), in place."""
     observations = problem.observations
-    if sweep < FRESH or not may_serve(problem.likelihood, observations.shape):
+    if sweep < FRESH or not may_serve(problem.likelihood, observations):
         return
     Y = gathered(problem.executor, observations, MISSING)
     if not have_zeros(Y):

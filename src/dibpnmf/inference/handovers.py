@@ -53,6 +53,7 @@ from dibpnmf.likelihoods.rows import (
     padded,
 )
 from dibpnmf.loadings.base import SMALLEST, Slab, slab_of
+from dibpnmf.observations import Observations
 from dibpnmf.random import Stream, exponential, uniform
 
 Floats = NDArray[np.float64]
@@ -137,7 +138,7 @@ def weigh(lik, entry: Entry, x: float, is_new: bool, log_odds: float, slab: Slab
 
     The target is that of `grid_proposal`, times the likelihood of the support without the entry:
     that of "off" is 1 in units of 1 − π. q is a peak's density with a share of the prior, or the
-    prior alone where no peak is found.
+    prior alone where `find_peak` has none.
     """
     tau = slab.rate
     constant = log_odds + slab.log_height
@@ -163,8 +164,9 @@ def weigh(lik, entry: Entry, x: float, is_new: bool, log_odds: float, slab: Slab
     density = (1.0 - share) * tau * x * math.exp(-tau * x)
     if share > 0.0:
         density += share * math.exp(core_log_density((u - peak) / deviation)) / deviation
-    f = evaluate(lik, support, m, c, level, constant, tau, u, x)
-    return x, level + f - (log_mass - log_total) - math.log(density)
+    # Not less the level, which is as good as −y/ε: nothing else would be left of it.
+    f = evaluate(lik, support, m, c, 0.0, constant, tau, u, x)
+    return x, f - (log_mass - log_total) - math.log(density)
 
 
 @inlined
@@ -415,9 +417,14 @@ def hand_over_shares(  # type: ignore[no-untyped-def]
     cells[0] = counts[0, 0] = 0
 
 
-def may_serve(likelihood: NamedTuple, shape: tuple[int, int]) -> bool:
-    """Whether the moves are made for this likelihood, and for so large a matrix."""
-    return isinstance(likelihood, ExponentialKernel) and shape[0] * shape[1] <= MOST_CELLS
+def may_serve(likelihood: NamedTuple, data: Observations) -> bool:
+    """Whether the moves are made for this likelihood, and for so large a matrix with so few cells.
+
+    Where none is missing, those that are not stored are zeros.
+    """
+    size = data.shape[0] * data.shape[1]
+    is_full = data.is_complete and data.n_stored > (1.0 - _ZEROS) * size
+    return isinstance(likelihood, ExponentialKernel) and size <= MOST_CELLS and not is_full
 
 
 def have_zeros(Y: Floats) -> bool:

@@ -18,7 +18,9 @@ stays off after one look.
 
 Two evaluations of f and one or two with its slopes do what a grid does with fifteen. But a
 second peak goes unseen: an entry that sits on one would move seldom. So a grid is used now and
-then (see `entry_moves`), and always where no peak is found.
+then (see `entry_moves`), and always where no parabola tells of a peak. Where the first one did and
+no search ends at it, the proposal is made about where the search stopped, deviation 1: entries that
+are off may have gone by that parabola.
 """
 
 from __future__ import annotations
@@ -67,8 +69,8 @@ _ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
 def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  # type: ignore[no-untyped-def]
     """Return where f has its peak, roughly, its standard deviation, and log W'.
 
-    The deviation is infinite if no peak is found. No more is done, and log W' is −inf, as soon as
-    it is certain not to exceed ``enough``.
+    The deviation is infinite if there is no sign of one. No more is done, and log W' is −inf, as
+    soon as it is certain not to exceed ``enough``.
     """
     tau, constant = slab.rate, log_odds + slab.log_height
     guess, _spread, log_most = expectation(lik, entry)
@@ -132,6 +134,8 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
     if a == 0.0 and not switch_on:
         return 0.0, True
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    if switch_on and a > 0.0:  # both cancel, and of numbers less a level of −10²⁰ nothing is left
+        level, log_mass = 0.0, 0.0
     constant, tau = log_odds + slab.log_height, slab.rate
     log_defence, log_deviation = math.log(DEFENCE) + slab.log_height, math.log(deviation)
     new, log_accept = 0.0, 0.0

@@ -168,6 +168,8 @@ def log_unseen(empty: float, other_empty: float) -> float:
 def log_rarely_unseen(empty: float, other_empty: float) -> float:
     """Do as `log_unseen` does, without cancellation where q and q' are small."""
     low, high = min(empty, other_empty), max(empty, other_empty)
+    if high == -math.inf:
+        return high
     return high + math.log1p(math.exp(low - high) - math.exp(low))
 
 
