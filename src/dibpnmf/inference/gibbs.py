@@ -27,6 +27,9 @@ from dibpnmf.priors.base import Prior
 Floats = NDArray[np.float64]
 
 SIDES = (streams.ROWS, streams.COLUMNS)
+# Moves of sticks and θ in each of the first sweeps: fresh from their prior they would switch
+# factors of the start off before they have learned from it.
+_FIRST_ROUNDS = 4
 
 
 @dataclass(frozen=True)
@@ -152,7 +155,9 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     counts = summarise(state.loadings).counts
     s = problem.stream(sweep, streams.PRIOR)
     slabs = problem.loadings.slabs(state.tau, state.K)
-    prior = update_with_unseen(s, problem.prior, state.prior, state.loadings, counts, slabs)
+    prior = state.prior
+    for _ in range(_FIRST_ROUNDS if sweep < FRESH else 1):
+        prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
     update_shares(problem, state, log_odds, slabs, sweep)
