@@ -18,6 +18,7 @@ from dibpnmf.inference.handovers import (
     Room,
     Share,
     draw_free,
+    found,
     hand_over,
     hand_over_shares,
     have_zeros,
@@ -115,6 +116,34 @@ def test_hand_over_weighs_entries_as_rows_of_the_other_side_see_them(seed, compl
         if not small.observed[i, n]
     )
     assert total == pytest.approx(expected + (rest if leaves else -rest), rel=1e-8, abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("complete", [True, False])
+def test_found_weighs_a_factor_of_its_own_against_the_likelihood_before(seed, complete):
+    """In the direction in which a row's own factor ends, so that its entries are known."""
+    small = make_small("exponential", seed, complete, 0.5, (5, 4), 3)
+    A, X = np.maximum(small.A, 1e-3), np.maximum(small.X, 1e-3)
+    i, k, f, v = 1, 0, 2, 0.7
+    A[:, f], A[i, f], A[i, k] = 0.0, 0.9, 0.0
+    Y = np.where(small.observed, small.Y, MISSING)
+    odds, counts = np.array([-0.3, 0.2, -0.6]), np.ones(3, np.int64)
+    slabs = np.tile([1.0, 0.0, 0.0], (3, 1))
+    board = Board(Y, A, X, odds, odds, slabs, slabs, counts, counts)
+    room = Room(np.empty((5, 32)), np.empty((1, 1)), np.arange(4), np.empty(4), np.empty(4))
+    s = stream(2, 0, 0, START)
+    total = found(small.kernel, board, room, Share(i, k, f, v, 4, False), A[i, f], s)
+    expected = 0.0
+    for n in np.flatnonzero(small.observed[i]):
+        b, y = small.epsilon + A[i, 1] * X[n, 1], Y[i, n]
+        lines = np.zeros((5, 32))
+        lines[[0, 2]] = 1.0
+        lines[[0, 2], 0], lines[[1, 3], 0], lines[4, 0] = b, A[i, f], y
+        entry = entry_of(lines, np.empty((1, 1)), 1, int(y > 0.0))
+        own = weigh(small.kernel, entry, X[n, f], False, odds[f], slab_of(slabs, f), s)[1]
+        before = small.likelihood.log_density(y, b + v * X[n, k])
+        expected += own - before - math.log1p(math.exp(odds[f]))
+    assert total == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 # Not kept on disk: a cached function would hold the moves as they were when it was compiled.
