@@ -12,7 +12,8 @@ from scipy import stats
 
 from dibpnmf.likelihoods import LIKELIHOODS, Gaussian, Poisson
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
-from dibpnmf.likelihoods.rows import log_ratio, row_log_likelihood
+from dibpnmf.likelihoods.rows import Entry, draw_entry, log_ratio, row_log_likelihood
+from dibpnmf.loadings.base import Slab
 from dibpnmf.random import NOISE, stream
 
 from . import formulas
@@ -70,6 +71,23 @@ def test_kernels_with_other_parameters(small, value, v):
         )
         ratio = log_ratio(small.kernel, entry.support, entry.m, entry.c, entry.level, v)
         assert ratio == pytest.approx(gain, rel=1e-7, abs=1e-8 * (1.0 + size))
+
+
+def test_gaussian_entries_are_on_just_below_their_odds():
+    """Eq. (29): whatever the bounds on the way decide, u on either side of p(z=1) tells."""
+    rng, s = np.random.default_rng(0), stream(5, 0, 0, NOISE)
+    for _ in range(4000):
+        t, root, log_odds = rng.normal(scale=4.0), math.exp(rng.normal()), rng.normal(scale=4.0)
+        rate = math.exp(rng.normal())
+        kernel, slab = Gaussian(1.7).kernel(0.1), Slab(rate, 0.0, math.log(rate))
+        support = np.array([[(t * root + rate) / 1.7, root**2 / 1.7, 0.0]])
+        entry = Entry(support, np.empty((3, 1)), 1, 0, 0.0)
+        log_mass = stats.norm.logcdf(t) - stats.norm.logpdf(t)
+        p = stats.logistic.cdf(log_odds + math.log(rate / root) + log_mass)
+        for u, is_on in ((p * (1.0 - 1e-6), True), (p + 1e-6 * (1.0 - p) * p, False)):
+            if 0.0 < u < 1.0 - 1e-9:
+                new, _ = draw_entry(kernel, entry, 0.0, log_odds, slab, True, u, s)
+                assert (new > 0.0) == is_on
 
 
 def test_counts_have_their_distribution_in_any_unit():

@@ -16,8 +16,10 @@ from dibpnmf.likelihoods.peak_proposal import (
     core_log_density,
     draw_core,
     draw_from_peak,
+    expectation,
     find_peak,
     slopes,
+    split,
 )
 from dibpnmf.likelihoods.rows import (
     BLOCK,
@@ -28,6 +30,7 @@ from dibpnmf.likelihoods.rows import (
     open_row,
     take_entry,
 )
+from dibpnmf.likelihoods.rows import log_ratio as kernel_log_ratio
 from dibpnmf.loadings.base import Slab
 from dibpnmf.observations import Observations
 from dibpnmf.random import START, stream, uniform
@@ -56,7 +59,8 @@ def test_slopes_are_derivatives(small, u):
         return
     h = 1e-3
     left, middle, right = (log_ratio(small, u + d) for d in (-h, 0.0, h))
-    value, first, second = slopes(small.kernel, entry, math.exp(u))
+    rest, factor, first, second = slopes(small.kernel, entry, math.exp(u))
+    value = rest - math.log(factor)
     # What differences of numbers of this size, and the terms left out, may be wrong by.
     size = 1.0 + max(abs(left), abs(middle), abs(right)) + abs(first) + abs(second)
     assert math.isnan(value) or value == pytest.approx(middle, abs=1e-9 * size)
@@ -73,7 +77,8 @@ def test_peaks_are_found(likelihood):
         entry, _, _ = taken(small, 0, 0)
         if entry.m == 0:
             continue
-        peak, deviation, _ = find_peak(small.kernel, entry, 0.0, UNIT, -math.inf)
+        v, step, deviation, _ = find_peak(small.kernel, entry, 0.0, UNIT, 1.0, -math.inf)
+        peak = math.log(v) + step
         if deviation == math.inf:
             found.append(False)
             continue
@@ -94,12 +99,13 @@ def test_a_search_that_ends_early_knows_enough():
         guess = max((y - base).sum(), 0.1 * y.sum()) / load.sum()
         level = support_log_likelihood(lines, c, c, 0.0)
         entry = Entry(lines, np.empty((3, 64)), c, c, level, guess)
-        peak, deviation, log_mass = find_peak(kernel, entry, 0.0, UNIT, -math.inf)
+        whole = find_peak(kernel, entry, 0.0, UNIT, 1.0, -math.inf)
+        _, _, deviation, log_mass = whole
         if deviation == math.inf:
             continue
         just_less = log_mass - 1e-9 * (1.0 + abs(log_mass))
-        assert find_peak(kernel, entry, 0.0, UNIT, just_less) == (peak, deviation, log_mass)
-        ended += find_peak(kernel, entry, 0.0, UNIT, log_mass + 3.0)[2] == -math.inf
+        assert find_peak(kernel, entry, 0.0, UNIT, 1.0, just_less) == whole
+        ended += find_peak(kernel, entry, 0.0, UNIT, 1.0, log_mass + 3.0)[3] == -math.inf
     assert ended > 50
 
 
@@ -123,13 +129,14 @@ def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, facto
     kernel = family.kernel(epsilon)
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
-    peak, deviation, log_mass = find_peak(kernel, entry, log_odds, slab, -math.inf)
+    v, step, deviation, log_mass = find_peak(kernel, entry, log_odds, slab, 1.0, -math.inf)
     s, draws, a = stream(5, 0, 0, START), np.empty(25_600), 0.0
     for sweep in range(draws.size):
         u = uniform(s)
+        odds = u / (1.0 - u)
         a, _ = draw_from_peak(
-            kernel, entry, a, log_odds, slab, peak + shift * deviation, factor * deviation,
-            log_mass - shift, math.log(u / (1.0 - u)), s,
+            kernel, entry, a, log_odds, slab, v, step + shift * deviation, factor * deviation,
+            log_mass - shift - math.log(odds), odds, s,
         )  # fmt: skip
         draws[sweep] = a
 
@@ -153,11 +160,52 @@ def test_a_search_that_may_end_early_says_what_the_whole_one_would():
         entry, _, _ = taken(small, 0, 0)
         if entry.m == 0:
             continue
-        whole = find_peak(small.kernel, entry, -1.0, slab, -math.inf)
-        assert find_peak(small.kernel, entry, -1.0, slab, whole[2] - 1e-9) == whole
-        early = find_peak(small.kernel, entry, -1.0, slab, math.inf)
+        whole = find_peak(small.kernel, entry, -1.0, slab, 1.0, -math.inf)
+        assert find_peak(small.kernel, entry, -1.0, slab, 1.0, whole[3] - 1e-9) == whole
+        early = find_peak(small.kernel, entry, -1.0, slab, 1.0, math.inf)
         if early != whole:
             ended += 1
-            assert early[2] == -math.inf
-            assert whole[1] < math.inf
+            assert early[3] == -math.inf
+            assert whole[2] < math.inf
     assert ended > 5
+
+
+@FIXED
+@given(
+    small=SMALL.filter(lambda s: s.likelihood.name != "gaussian"),
+    log_odds=st.floats(-5.0, 5.0),
+    u=st.floats(0.001, 0.999),
+)
+def test_mass_is_that_of_the_parabola_or_less(small, log_odds, u):
+    """Where a search ends at once, W' is what f and its slopes say, capped; less the odds of u."""
+    entry, _, _ = taken(small, 0, 0)
+    odds, slab = u / (1.0 - u), Slab(2.0, 0.0, math.log(2.0))
+    if entry.m == 0:
+        return
+    v, step, deviation, log_mass = find_peak(small.kernel, entry, log_odds, slab, odds, -math.inf)
+    _, first, second = slopes(small.kernel, entry, v)[1:]
+    slope, bend = first + 1.0 - 2.0 * v, second - 2.0 * v
+    if deviation == math.inf or step == 0.0 or step != pytest.approx(-slope / bend, rel=1e-9):
+        return
+    f = log_odds + math.log(2.0 * v) - 2.0 * v + log_ratio(small, math.log(v))
+    log_size = math.log(math.exp(-core_log_density(0.0)) / math.sqrt(-bend))
+    rise = 0.5 * slope * step
+    most = math.log(expectation(small.kernel, entry)[2])
+    allowed = 1e-8 * (1.0 + abs(f))
+    assert deviation == pytest.approx(1.0 / math.sqrt(-bend), rel=1e-9)
+    assert log_mass + math.log(odds) <= f + min(log_size + rise, most) + allowed
+    if log_size < most - 0.5:  # not capped by the likelihood; by the first parabola it may be
+        first_look = find_peak(small.kernel, entry, log_odds, slab, odds, math.inf)
+        if first_look == (v, step, deviation, log_mass):
+            assert log_mass + math.log(odds) == pytest.approx(f + log_size + rise, abs=allowed)
+
+
+@FIXED
+@given(small=SMALL.filter(lambda s: s.likelihood.name != "gaussian"), v=st.floats(1e-6, 50.0))
+def test_split_is_the_log_likelihood(small, v):
+    """A number less the logarithm of a factor that products may be made of."""
+    entry, _, _ = taken(small, 0, 0)
+    rest, factor = split(small.kernel, entry.support, entry.m, entry.c, v)
+    whole = kernel_log_ratio(small.kernel, entry.support, entry.m, entry.c, 0.0, v)
+    assert 1e-130 < factor < 1e130
+    assert rest - math.log(factor) == pytest.approx(whole, rel=1e-12, abs=1e-12)

@@ -108,6 +108,32 @@ def test_list_entries(small):
 
 @FIXED
 @given(small=SMALL)
+def test_lists_without_columns_tell_which_are_in_use(small):
+    lists = list_entries(small.X, False)
+    np.testing.assert_array_equal(np.diff(lists.column_ptr), np.count_nonzero(small.X, axis=0))
+    assert lists.column_rows.size == lists.column_values.size == 0
+
+
+@pytest.mark.parametrize("complete", [True, False])
+@pytest.mark.parametrize("likelihood", sorted(LIKELIHOODS))
+def test_columns_that_the_other_side_does_not_use_are_left_alone(likelihood, complete):
+    """`inference.unseen` draws them; all others move."""
+    small = make_small(likelihood, 3, complete, 0.5, (6, 8), 4)
+    small.X[:, 1] = 0.0
+    small.A[:] = 1.0
+    data, A, out = small.observations, small.A.copy(), np.empty((6, 3))
+    lists = list_entries(small.X, complete)
+    for sweep in range(FRESH + 10):
+        update_rows(
+            small.kernel, 0, 6, data.side(0), complete, A, small.X, lists, np.zeros(4),
+            slabs_of(1.0, 4), np.uint64(SEED), 0, sweep, ROWS, out,
+        )  # fmt: skip
+    np.testing.assert_array_equal(A[:, 1], 1.0)
+    assert np.all(A[:, [0, 2, 3]] != 1.0)
+
+
+@FIXED
+@given(small=SMALL)
 def test_open_row(small):
     """What is kept of the row, and the stored cells that each column reaches."""
     for i in range(small.A.shape[0]):

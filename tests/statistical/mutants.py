@@ -38,7 +38,6 @@ ROW_TWINS = "tests:tests/reference/test_rows.py"
 POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
-HANDOVERS = "tests:tests/reference/test_handovers.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 UNSEEN = "tests:tests/reference/test_unseen.py"
@@ -361,8 +360,8 @@ MUTANTS = [
     Mutant(
         "grid proposal without its acceptance step",
         "likelihoods/grid_proposal.py",
-        "if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:",
-        "if log_accept >= -1e300 or math.log(uniform(s)) < log_accept:",
+        "if log_accept + math.log(product / uniform(s)) >= 0.0:",
+        "if log_accept + math.log(product / uniform(s)) >= -1e300:",
         (geweke(BB, 64_000), GRID_TWINS, EXACT),
     ),
     Mutant(
@@ -396,7 +395,7 @@ MUTANTS = [
     Mutant(
         "guess that vouches for more than its bounds allow",
         "likelihoods/entry_moves.py",
-        "min(math.log(_ROOT_2_PI * spread), log_most)",
+        "math.log(min(_ROOT_2_PI * spread, most))",
         "math.log(9.0)",
         (GRID_TWINS,),
     ),
@@ -445,44 +444,79 @@ MUTANTS = [
     Mutant(
         "peak proposal without its acceptance step",
         "likelihoods/peak_proposal.py",
-        "if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:",
-        "if log_accept >= -1e300 or math.log(uniform(s)) < log_accept:",
+        "if total + math.log(product / uniform(s)) >= 0.0:",
+        "if total + math.log(product / uniform(s)) >= -1e300:",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "peak proposal without W' in its acceptance",
         "likelihoods/peak_proposal.py",
-        "tau, x, a) - log_mass\n",
-        "tau, x, a)\n",
+        "total -= log_odds + slab.log_height - entry.level - log_mass\n",
+        "total -= log_odds + slab.log_height - entry.level\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "peak proposal without the Jacobian of its deviation",
         "likelihoods/peak_proposal.py",
-        "x = math.log(a)\n        n = core_log_density((x - peak) / deviation) - log_deviation\n",
-        "x = math.log(a)\n        n = core_log_density((x - peak) / deviation)\n",
+        "product *= odds / deviation\n",
+        "product *= odds\n",
         (GRID_TWINS, PEAK_TWINS),
+    ),
+    Mutant(
+        "peak proposal without the odds that W' is told less of",
+        "likelihoods/peak_proposal.py",
+        "product *= odds / deviation\n",
+        "product /= deviation\n",
+        (GRID_TWINS, PEAK_TWINS),
+    ),
+    Mutant(
+        "peak proposal without the Jacobian of log v",
+        "likelihoods/peak_proposal.py",
+        "product *= factor * share / a\n",
+        "product *= factor * share\n",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "peak proposal that forgets the prior's share of itself",
+        "likelihoods/peak_proposal.py",
+        "return log_core, 1.0 + share * math.exp(rise)\n",
+        "return log_core, 1.0\n",
+        (GRID_TWINS, PEAK_TWINS),
+    ),
+    Mutant(
+        "gain bounded by half of its bound",
+        "likelihoods/exponential.py",
+        "total += excess * excess / (b[",
+        "total += 0.5 * excess * excess / (b[",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "columns in use on the other side left alone",
+        "likelihoods/rows.py",
+        "if lists.column_ptr[k] == lists.column_ptr[k + 1]:\n",
+        "if lists.column_ptr[k] + 1 >= lists.column_ptr[k + 1]:\n",
+        (ROW_TWINS, EXACT),
     ),
     Mutant(
         "peak proposal about the present loading",
         "likelihoods/entry_moves.py",
         "        if deviation < math.inf:\n",
         "        if deviation < math.inf:\n"
-        "            peak = 0.5 * (peak + math.log(a)) if a > 0.0 else peak\n",
+        "            step = 0.5 * (step + math.log(a / v)) if a > 0.0 else step\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "peak that vouches for more than its bounds allow",
         "likelihoods/peak_proposal.py",
-        "min(log_size, log_most)",
-        "math.log(9.0)",
+        "min(_ALL / root, most / _HIGHEST)",
+        "9.0",
         (GRID_TWINS,),
     ),
     Mutant(
         "peak whose search ends early without a cap of W'",
         "likelihoods/peak_proposal.py",
-        "min(log_mass, log_cap)",
-        "log_mass",
+        "min(height + rise + math.log(size * factor), log_cap)",
+        "height + rise + math.log(size * factor)",
         (PEAK_TWINS,),
     ),
     Mutant(
@@ -530,7 +564,7 @@ MUTANTS = [
     Mutant(
         "skipping bound without the gain",
         "likelihoods/exponential.py",
-        "log_most = log_odds + gain + LOG_SLACK",
+        "log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK",
         "log_most = log_odds + LOG_SLACK",
         (geweke(BB), GRID_TWINS, EXACT),
     ),
@@ -551,9 +585,16 @@ MUTANTS = [
     Mutant(
         "Gaussian entry surely off by half of its bound",
         "likelihoods/gaussian.py",
-        "math.log(-slope * odds_u) >= log_on",
-        "math.log(-2.0 * slope * odds_u) >= log_on",
-        (GRID_TWINS, geweke(GAUSSIAN)),
+        "3.0 * t) >= 4.0:\n",
+        "3.0 * t) >= 2.0:\n",
+        (NOISE_TWINS, GRID_TWINS, geweke(GAUSSIAN)),
+    ),
+    Mutant(
+        "Gaussian entry surely on by twice its bound",
+        "likelihoods/gaussian.py",
+        "- t) >= 2.0\n",
+        "- t) >= 4.0\n",
+        (NOISE_TWINS, geweke(GAUSSIAN)),
     ),
     Mutant(
         "Gaussian with missing cells without ε",
@@ -645,91 +686,6 @@ MUTANTS = [
         "        state.tau[:] = problem.loadings.take(state.tau, order)\n",
         "        pass\n",
         (geweke(PER_FACTOR),),
-    ),
-    Mutant(
-        "founding without the share of entries that are off",
-        "inference/handovers.py",
-        "total = board.X.shape[0] * log_off(log_odds)",
-        "total = 0.0 * log_off(log_odds)",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "founding without the number of columns",
-        "inference/handovers.py",
-        "log_ratio += math.log(free if leaves else free + 1) - math.log(own + 1 if leaves else "
-        "own)",
-        "log_ratio += 0.0",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "founding without the odds of its row",
-        "inference/handovers.py",
-        "    log_ratio += board.own_odds[f]\n",
-        "    log_ratio += 0.0\n",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "handing over without the odds of the share",
-        "inference/handovers.py",
-        "log_ratio = screen - board.own_odds[k]",
-        "log_ratio = screen",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "handing over without what the first test has done",
-        "inference/handovers.py",
-        "log_ratio = screen - board.own_odds[k]",
-        "log_ratio = -board.own_odds[k]",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "density about a peak without its width",
-        "inference/handovers.py",
-        "math.exp(core_log_density((u - peak) / deviation)) / deviation",
-        "math.exp(core_log_density((u - peak) / deviation))",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "weight of an entry that is off without its probability",
-        "inference/handovers.py",
-        "return x, level + log_total",
-        "return x, level",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "receiver's other rows without the factor handed over",
-        "inference/handovers.py",
-        " + A[r, k] * X[n, k]\n",
-        "\n",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "receivers chosen by the state that changes",
-        "inference/handovers.py",
-        "if f == k or A[i, f] == 0.0:",
-        "if A[i, f] == 0.0:",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "founding that weighs cells not observed",
-        "inference/handovers.py",
-        "            total -= log_off(log_odds)\n",
-        "            total -= 0.0\n",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "density about a peak without the prior's share",
-        "inference/handovers.py",
-        "density = (1.0 - share) * tau * x * math.exp(-tau * x)",
-        "density = 1e-300",
-        (HANDOVERS,),
-    ),
-    Mutant(
-        "founding without the likelihood before it",
-        "inference/handovers.py",
-        "total += weight - _cell_log_likelihood(y, b + share.v * board.X[n, k])",
-        "total += weight - _cell_log_likelihood(y, b)",
-        (HANDOVERS,),
     ),
 ]
 

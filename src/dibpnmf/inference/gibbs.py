@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf import random as streams
-from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
-from dibpnmf.inference.handovers import MISSING, hand_over_shares, have_zeros, may_serve
+from dibpnmf.inference.executors import Executor, Rows, Whole
 from dibpnmf.inference.labels import (
     column_summaries,
     draw_order,
@@ -104,24 +103,6 @@ def update_side(
     return out
 
 
-def update_shares(
-    problem: Problem, state: State, log_odds: Floats, slabs: Floats, sweep: int
-) -> None:
-    """Hand shares of factors over where that is made for the data, Eq. (38)-(39), in place."""
-    observations = problem.observations
-    if sweep < FRESH or not may_serve(problem.likelihood, observations):
-        return
-    Y = gathered(problem.executor, observations, MISSING)
-    if not have_zeros(Y):
-        return
-    s = problem.stream(sweep, streams.HANDOVERS)
-    for t, side in enumerate((Y, Y.T.copy())):
-        hand_over_shares(
-            problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
-            log_odds[1 - t], slabs[t], slabs[1 - t], s,
-        )  # fmt: skip
-
-
 def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
     """Draw the likelihood's own parameters, if it has any, given λ, through the log likelihood."""
     if state.noise.size == 0:
@@ -148,7 +129,7 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: sticks and θ with unseen columns, shares, A, noise, X, τ, scales, order.
+    """One sweep: sticks and θ with unseen columns, A, noise, X, τ, scales, order.
 
     Loadings are updated in place; the returned state shares them.
     """
@@ -160,7 +141,6 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
         prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
-    update_shares(problem, state, log_odds, slabs, sweep)
     rows = update_side(problem, state, 0, log_odds, slabs, sweep)
     # Between the sides, so that the second reports the log likelihood with the new noise.
     state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)

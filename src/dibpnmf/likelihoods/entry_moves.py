@@ -43,7 +43,7 @@ log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implem
 # The largest f at a guess that is believed: now and then even what is surely on meets a grid,
 # should its v have got stuck. So does a share of what moves by its peak.
 _SURE = 5.0
-_GRID_SHARE = 1.0 / 32.0
+_GRID_SHARE = 1.0 / 64.0
 _WIDTH = 4.0  # of a slice, in standard deviations
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
@@ -51,12 +51,12 @@ _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 @spliced
 def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: ignore[no-untyped-def]
     """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
-    guess, spread, log_most = expectation(lik, entry)
+    guess, spread, most = expectation(lik, entry)
     v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + slab.log_height
     f = evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
-    log_mass = min(f, _SURE) + min(math.log(_ROOT_2_PI * spread), log_most)
+    log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))
     return (log_mass if f >= 0.0 else -math.inf), _WIDTH * spread
 
 
@@ -68,29 +68,28 @@ def draw_near(  # type: ignore[no-untyped-def]
     ``u`` is the uniform number that decides "on" or "off". Unless ``local``, a grid is used.
     Returns the new z·v and whether the proposal was accepted.
     """
-    logit_u = math.log(u / (1.0 - u))
-    tau = slab.rate
+    odds, tau = u / (1.0 - u), slab.rate
     if entry.m == 0:  # nothing observed depends on it: draw from the prior
-        return (exponential(s) / tau if logit_u < log_odds else 0.0), True
+        return (exponential(s) / tau if math.log(odds) < log_odds else 0.0), True
     log_cap = math.inf
     if a == 0.0:
         log_cap = log_odds + log_mass_cap(lik, entry, tau)
-        if logit_u >= log_cap + LOG_DEFENDED:
+        if log_cap < math.inf and math.log(odds) >= log_cap + LOG_DEFENDED:
             return 0.0, True
     if local and has_slopes(lik, entry) and uniform(s) > _GRID_SHARE:
         # What W' is matters to an entry that is off only if it might be switched on.
-        enough = logit_u - LOG_DEFENDED if a == 0.0 else -math.inf
-        peak, deviation, log_mass = find_peak(lik, entry, log_odds, slab, enough)
+        enough = -LOG_DEFENDED if a == 0.0 else -math.inf
+        v, step, deviation, log_mass = find_peak(lik, entry, log_odds, slab, odds, enough)
         if deviation < math.inf:
             return draw_from_peak(
-                lik, entry, a, log_odds, slab, peak, deviation, log_mass, logit_u, s
+                lik, entry, a, log_odds, slab, v, step, deviation, log_mass, odds, s
             )
     log_mass, width = -math.inf, 0.0
     if local:
         log_mass, width = log_vouched_mass(lik, entry, log_odds, slab)
     is_likely = log_mass > -math.inf
     if is_likely:
-        is_proposed_on = logit_u < log_mass + LOG_DEFENDED
+        is_proposed_on = math.log(odds) < log_mass + LOG_DEFENDED
         if is_proposed_on and a > 0.0:
             return slice_loading(lik, entry, a, slab, width, 0, s), True
         if not is_proposed_on and a == 0.0:

@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import inlined, kernel, reassociated, spliced
+from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.entry_moves import draw_near, implements_log_mass_cap
 from dibpnmf.likelihoods.grid_proposal import LOG_DEFENDED, LOG_SLACK
@@ -16,6 +16,7 @@ from dibpnmf.likelihoods.peak_proposal import (
     implements_expectation,
     implements_has_slopes,
     implements_slopes,
+    implements_split,
 )
 from dibpnmf.likelihoods.rows import (
     BASE,
@@ -28,6 +29,7 @@ from dibpnmf.likelihoods.rows import (
     build_mean,
     find_lost,
     gather_hits,
+    hits_of,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -42,7 +44,7 @@ from dibpnmf.likelihoods.rows import (
     take_out,
 )
 
-_SMALL, _LARGE = 1e-150, 1e150
+_SMALL, _LARGE = 1e-120, 1e120  # of a product: ratios and a few factors more are still floats
 # A share of exact zeros above the first, or a variance below the second times the squared mean
 # (any mixture of exponentials has at least 1), plainly contradicts the likelihood.
 _MOSTLY, _EVEN = 0.75, 0.5
@@ -104,10 +106,10 @@ def _block(lines, v, start):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float]:
-    """Σ log λ + y/λ over the stored cells and, as a caller may use them, less its derivatives.
+def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float, float]:
+    """Σ log λ + y/λ over the stored cells, as r + log q, and less its derivatives by log v.
 
-    One division for each cell serves all. What is not used is not computed.
+    One division for each cell serves all. What a caller does not use is not computed.
     """
     logs, product, ratios, slope, bend = 0.0, 1.0, 0.0, 0.0, 0.0
     for start in range(0, c, BLOCK):
@@ -123,7 +125,7 @@ def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float]:
         else:
             for j in range(start, min(start + BLOCK, c)):
                 logs += math.log(lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
-    return logs + math.log(product) + ratios, slope, bend
+    return logs + ratios, product, slope, bend
 
 
 @reassociated
@@ -139,7 +141,8 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
     if c == m:
-        return -stored_sums(lines, v, c)[0]
+        rest, product, _slope, _bend = stored_sums(lines, v, c)
+        return -rest - math.log(product)
     return -sum_log(lines, BASE, LOAD, v, padded(m)) - sum_ratio(lines, v, c)
 
 
@@ -279,9 +282,8 @@ _ENOUGH, _SOME = 384, 256  # of more cells than the first, as many as the second
 # Where few cells are stored, and where many are: the standard deviation of log v times the root
 # of the number of cells, as met on documents and on ratings, and the most that W' may be in
 # units of exp f. Over no interval below `FARTHEST` is exp g more than 1.5 times the mass.
-_SPREAD, _LOG_MOST = (3.0, 6.0), (math.log(0.6), math.log(2.5))
+_SPREAD, _MOST = (3.0, 6.0), (0.6, 2.5)
 _WIDEST = 1.2
-_HANDFUL = 8  # cells whose gain is summed one by one
 
 
 @kernel
@@ -320,64 +322,27 @@ def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
 
 
 @reassociated
-def _gain_block(lines, start):  # type: ignore[no-untyped-def]
-    """Σ t − 1 and Π t with t = y/b, or 1 if that is less."""
-    gain, product = 0.0, 1.0
-    for j in range(start, start + np.uint64(BLOCK)):
-        t = max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0)
-        gain += t - 1.0
-        product *= t
-    return gain, product
+def greatest_gain(cells, y: Floats, b: Floats, first, n) -> float:  # type: ignore[no-untyped-def]
+    """Bound Σ t − 1 − log t over the cells with t = y/b > 1: what they gain at most, at λ = y.
 
-
-@spliced
-def greatest_gain(lines: Floats, c: int) -> float:
-    """Return Σ t − 1 − log t over the stored cells with t = y/b > 1, its logs as one product."""
-    gain, product = 0.0, 1.0
-    for start in range(0, c, BLOCK):
-        rise, p = _gain_block(lines, np.uint64(start))
-        gain += rise
-        if p < _LARGE:
-            product *= p
-            if product > _LARGE:
-                gain -= math.log(product)
-                product = 1.0
-        else:
-            for j in range(start, min(start + BLOCK, c)):
-                gain -= math.log(max(lines[HIT_VALUE, j] / lines[HIT_BASE, j], 1.0))
-    return gain - math.log(product) if product > 1.0 else gain
-
-
-@inlined
-def _gain_of_few(row, first, c):  # type: ignore[no-untyped-def]
-    """`greatest_gain` of a handful of cells, which are not worth gathering."""
-    gain, product = 0.0, 1.0
-    for h in range(np.uint64(first), np.uint64(first + c)):
-        t = max(row.y[row.hit[h]] / row.mean[row.hit[h]], 1.0)
-        gain += t - 1.0
-        product *= t
-        if product > _LARGE:
-            gain -= math.log(product)
-            product = 1.0
-    return gain - math.log(product) if product > 1.0 else gain
+    Since log t >= 2 (t − 1)/(t + 1) each is at most (t − 1)²/(t + 1), without a logarithm.
+    """
+    total = 0.0
+    for h in range(first, first + np.uint64(n)):
+        excess = max(y[cells[h]] - b[cells[h]], 0.0)
+        total += excess * excess / (b[cells[h]] * (y[cells[h]] + b[cells[h]]))
+    return total
 
 
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
-    # An observed y gains at most y/b − 1 − log(y/b), reached at λ = y, and a zero gains
-    # nothing; grid_proposal bounds the mass of "on" by them.
+    # A zero gains nothing; grid_proposal bounds the mass of "on" by what the others do.
     # Since log u >= 1 − 1/u, most need no logarithm of u.
     least = 1.0 - 1.0 / u
     if least <= log_odds + LOG_SLACK and math.log(u) <= log_odds + LOG_SLACK:
         return False
-    lines = row.support
-    if not complete and row.hit_end[k] - k * row.stored[0] <= _HANDFUL:
-        c = row.hit_end[k] - k * row.stored[0]
-        gain = _gain_of_few(row, k * row.stored[0], c)
-    else:
-        c = gather_hits(row, complete, lists, k)
-        gain = greatest_gain(lines, c)
-    log_most = log_odds + gain + LOG_SLACK
+    cells, _x, first, c = hits_of(row, complete, lists, k)
+    log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK
     if least > log_most or math.log(u) > log_most:
         return True
     if not complete:
@@ -385,6 +350,8 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     m = lists.column_ptr[k + 1] - lists.column_ptr[k]
     if _FEW * c > m:
         return False
+    lines = row.support
+    gather_hits(row, complete, lists, k)
     some = m if m <= _ENOUGH else _SOME
     _gather(lines, row.mean, lists.column_rows, lists.column_values, lists.column_ptr[k], some)
     _pad(lines, some)
@@ -397,7 +364,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
 def _expectation(lik, entry):  # type: ignore[no-untyped-def]
     many = int(_FEW * entry.c > entry.m)
     spread = min(_SPREAD[many] / math.sqrt(max(entry.m, 1)), _WIDEST)
-    return entry.guess, spread, _LOG_MOST[many]
+    return entry.guess, spread, _MOST[many]
 
 
 @implements_has_slopes(ExponentialKernel)
@@ -432,11 +399,19 @@ def _gain_slopes(lines, v, c):  # type: ignore[no-untyped-def]
 @implements_slopes(ExponentialKernel)
 def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
     if entry.c == entry.m:
-        cost, slope, bend = stored_sums(entry.support, v, entry.c)
-        return -cost - entry.level, slope, bend
+        rest, product, slope, bend = stored_sums(entry.support, v, entry.c)
+        return -rest - entry.level, product, slope, bend
     cost, bent_cost = _cost_slopes(entry.support, v, entry.m)
     gain, bent_gain = _gain_slopes(entry.support, v, entry.c)
-    return math.nan, gain + cost, bent_gain + bent_cost
+    return math.nan, 1.0, gain + cost, bent_gain + bent_cost
+
+
+@implements_split(ExponentialKernel)
+def _split(lik, support, m, c, v):  # type: ignore[no-untyped-def]
+    if c == m:
+        rest, product, _slope, _bend = stored_sums(support, v, c)
+        return -rest, product
+    return support_log_likelihood(support, m, c, v), 1.0
 
 
 implements_draw_entry(ExponentialKernel)(draw_near)

@@ -154,13 +154,17 @@ def _draw_entry(lik, entry, a, log_odds, slab, local, u, s):  # type: ignore[no-
     root = math.sqrt(lik.kappa * entry.support[0, _Q] + slab.curve)
     slope = lik.kappa * entry.support[0, _H] - slab.rate
     log_on = log_odds + slab.log_height
-    # Without the quadratic term the mass would be larger, and most entries need no more.
-    if slope < 0.0 and math.log(-slope * odds_u) >= log_on:
-        return 0.0, True
     t = slope / root
-    level = math.log(root * odds_u) - log_on
-    # Where t > 0 at least half of the normal's mass is positive: most need no more than that.
-    if (t < 0.0 or level >= 0.5 * t * t + _LOG_HALF_NORMAL) and level >= log_positive_mass(t):
+    if t < 0.0:
+        # Bounds of the integral (Birnbaum, 1942; Sampford, 1953) decide on most.
+        least = root * odds_u * math.exp(-log_on)
+        if least * (math.sqrt(t * t + 8.0) - 3.0 * t) >= 4.0:
+            return 0.0, True
+        is_open = least * (math.sqrt(t * t + 4.0) - t) >= 2.0
+    else:
+        # At least half of the normal's mass is positive: most need no more than that.
+        is_open = math.log(root * odds_u) - log_on >= 0.5 * t * t + _LOG_HALF_NORMAL
+    if is_open and math.log(root * odds_u) - log_on >= log_positive_mass(t):
         return 0.0, True
     return max(positive_normal(s, t) / root, SMALLEST), True
 

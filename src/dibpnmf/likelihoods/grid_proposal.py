@@ -241,13 +241,13 @@ def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
 
 
 @kernel
-def defended(log_density: float, log_share: float) -> float:
-    """Return log(exp log_density + κ exp g), the density that proposals of "on" come from.
+def defended(log_density: float, log_share: float) -> tuple[float, float]:
+    """Return exp log_density + κ exp g, the density that proposals of "on" come from.
 
-    ``log_share`` is log κ + g.
+    As a logarithm and a factor from 1 to 2; ``log_share`` is log κ + g.
     """
     high, low = max(log_density, log_share), min(log_density, log_share)
-    return high + math.log1p(math.exp(low - high))
+    return high, 1.0 + math.exp(low - high)
 
 
 @spliced
@@ -275,8 +275,7 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
     log_defence = log_mass + math.log(DEFENCE * tau)
     support, m, c, level = entry.support, entry.m, entry.c, entry.level
     constant = log_odds + math.log(tau)
-    new = 0.0
-    log_accept = 0.0
+    new, log_accept, product = 0.0, 0.0, 1.0
     if switch_on:
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
             x = math.log(exponential(s) / tau)
@@ -284,11 +283,15 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
             x = draw_node(grid, n, total, s)
         new = max(math.exp(x), 1e-300)
         log_accept += excess + evaluate(lik, support, m, c, level, constant, tau, x, new)
-        log_accept -= defended(interpolate(grid, n, x), log_defence + x - tau * new)
+        log_density, both = defended(interpolate(grid, n, x), log_defence + x - tau * new)
+        log_accept -= log_density
+        product /= both
     if a > 0.0:
         x = math.log(a)
         log_accept -= excess + evaluate(lik, support, m, c, level, constant, tau, x, a)
-        log_accept += defended(interpolate(grid, n, x), log_defence + x - tau * a)
-    if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
+        log_density, both = defended(interpolate(grid, n, x), log_defence + x - tau * a)
+        log_accept += log_density
+        product *= both
+    if log_accept + math.log(product / uniform(s)) >= 0.0:
         return new, True
     return a, False

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import kernel, spliced
+from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import KernelFunction
-from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED, defended, evaluate
+from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED
 from dibpnmf.likelihoods.rows import Entry, log_ratio
 from dibpnmf.loadings.base import SMALLEST, Slab
 from dibpnmf.random import Stream, exponential, normal, uniform
@@ -37,20 +37,25 @@ from dibpnmf.random import Stream, exponential, normal, uniform
 _expectation = KernelFunction(
     "expectation",
     "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
-    "log of the most that W' may be in units of exp f. Errors of the first two cost time, not "
-    "truth.",
+    "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
 )
 _has_slopes = KernelFunction(
     "has_slopes", "Whether `slopes` cost little more than one evaluation of f: (lik, entry)."
 )
 _slopes = KernelFunction(
     "slopes",
-    "log p(y | b + v x) − log p(y | b), or NaN if it is dear, and its first and second derivative "
-    "by log v: (lik, entry, v).",
+    "log p(y | b + v x) − log p(y | b) as a number r and a factor q of which it is r − log q, r "
+    "being NaN if they are dear, and its first and second derivative by log v: (lik, entry, v).",
+)
+_split = KernelFunction(
+    "split",
+    "log p(y | b + v x), of an Entry's fields and v, as r and q of which it is r − log q: "
+    "(lik, support, m, c, v).",
 )
 expectation, implements_expectation = _expectation.call, _expectation.implement
 has_slopes, implements_has_slopes = _has_slopes.call, _has_slopes.implement
 slopes, implements_slopes = _slopes.call, _slopes.implement
+split, implements_split = _split.call, _split.implement
 
 # Bounds of τ v for a guess of v.
 NEAREST, FARTHEST = 0.05, 3.0
@@ -63,45 +68,47 @@ _CORE = 1.5  # half width of the core, in standard deviations
 # Masses of one tail and of both and the core, C, in units of the peak's height and deviation.
 _TAIL = math.exp(-0.5 * _CORE**2) / _CORE
 _ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
+# A parabola whose peak is near is at most half above f where it was made.
+_HIGHEST = math.exp(0.5 * _NEAR * _NEAR)
+_HIGH = 100.0  # log of a factor that products of a few are still floats with
 
 
 @spliced
-def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  # type: ignore[no-untyped-def]
-    """Return where f has its peak, roughly, its standard deviation, and log W'.
+def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, odds: float, enough: float):  # type: ignore[no-untyped-def]
+    """Return where f has its peak, roughly, its standard deviation, and log W' − log ``odds``.
 
-    The deviation is infinite if there is no sign of one. No more is done, and log W' is −inf, as
-    soon as it is certain not to exceed ``enough``.
+    The place is two numbers v and step, the peak being at log v + step. The deviation is infinite
+    if there is no sign of one. No more is done, and log W' is −inf, as soon as the last number is
+    certain not to exceed ``enough``. Logarithms are dear here: one is taken of many factors.
     """
     tau, constant = slab.rate, log_odds + slab.log_height
-    guess, _spread, log_most = expectation(lik, entry)
+    guess, _spread, most = expectation(lik, entry)
     v = min(max(guess, NEAREST / tau), FARTHEST / tau)
-    x = math.log(v)
-    log_cap, height = math.inf, -math.inf
+    log_cap, height, factor = math.inf, 0.0, 0.0  # f is height + log factor
     for _ in range(_STEPS):
-        value, slope, bend = slopes(lik, entry, v)
-        height = constant + x - tau * v + value
+        rest, product, slope, bend = slopes(lik, entry, v)
+        height, factor = constant - tau * v + rest, v / (product * odds)
         slope += 1.0 - tau * v
         bend -= tau * v
         is_peaked = bend < -_FLATTEST
         step = -slope / bend if is_peaked else slope
         if is_peaked and abs(step) < _BOLDEST:
-            # The parabola's peak lies above f by half of slope times step.
-            log_size = math.log(_ALL) - 0.5 * math.log(-bend) + 0.5 * slope * step
+            root = math.sqrt(-bend)
+            rise = 0.5 * slope * step  # of the parabola's peak over f
             if step * step * -bend < _NEAR * _NEAR:
-                if math.isnan(value):
-                    value = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
-                    height = constant + x - tau * v + value
-                log_mass = height + min(log_size, log_most)
-                return x + step, 1.0 / math.sqrt(-bend), min(log_mass, log_cap)
-            if log_cap == math.inf and not math.isnan(value):
-                log_cap = height + log_size + _MARGIN
+                if math.isnan(rest):
+                    rest = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
+                    height = constant - tau * v + rest
+                size = min(_ALL / root, most / _HIGHEST)
+                return v, step, 1.0 / root, min(height + rise + math.log(size * factor), log_cap)
+            if log_cap == math.inf and not math.isnan(rest):
+                log_cap = height + rise + _MARGIN + math.log(_ALL / root * factor)
                 if log_cap <= enough:
-                    return x, 1.0, -math.inf
-        x += min(max(step, -_BOLDEST), _BOLDEST)
-        v = math.exp(x)
+                    return v, 0.0, 1.0, -math.inf
+        v *= math.exp(min(max(step, -_BOLDEST), _BOLDEST))
     if log_cap < math.inf:  # what others may have gone by: no grid now
-        return x, 1.0, min(height, log_cap)
-    return x, math.inf, -math.inf
+        return v, 0.0, 1.0, min(height + math.log(factor), log_cap)
+    return v, 0.0, math.inf, -math.inf
 
 
 @kernel
@@ -124,35 +131,55 @@ def draw_core(s: Stream) -> float:
             return z
 
 
+@inlined
+def _proposed(z: float, v: float, deviation: float, tau: float) -> tuple[float, float]:
+    """Density n + δ exp g at v, times the deviation, as a logarithm and a factor."""
+    log_core, share = core_log_density(z), DEFENCE * deviation * tau * v
+    rise = -tau * v - log_core
+    if rise < _HIGH:
+        return log_core, 1.0 + share * math.exp(rise)
+    return -tau * v, share + math.exp(-rise)
+
+
 @spliced
 def draw_from_peak(  # type: ignore[no-untyped-def]
-    lik, entry: Entry, a: float, log_odds: float, slab: Slab, peak: float, deviation: float,
-    log_mass: float, logit_u: float, s: Stream,
+    lik, entry: Entry, a: float, log_odds: float, slab: Slab, v: float, step: float,
+    deviation: float, log_mass: float, odds: float, s: Stream,
 ):  # fmt: skip
-    """Move (z, v) of one entry, given as a = z·v; ``logit_u`` decides between "on" and "off"."""
-    switch_on = logit_u < log_mass + LOG_DEFENDED
+    """Move (z, v) of one entry, given as a = z·v.
+
+    The next four are what `find_peak` returns for the ``odds`` of the uniform number that decides
+    between "on" and "off". The log ratio of acceptance is a sum and the logarithm of a product.
+    """
+    switch_on = log_mass + LOG_DEFENDED > 0.0
     if a == 0.0 and not switch_on:
         return 0.0, True
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
-    if switch_on and a > 0.0:  # both cancel, and of numbers less a level of −10²⁰ nothing is left
-        level, log_mass = 0.0, 0.0
-    constant, tau = log_odds + slab.log_height, slab.rate
-    log_defence, log_deviation = math.log(DEFENCE) + slab.log_height, math.log(deviation)
-    new, log_accept = 0.0, 0.0
+    support, m, c, tau = entry.support, entry.m, entry.c, slab.rate
+    new, total, product = 0.0, 0.0, 1.0
     if switch_on:
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
-            x = math.log(exponential(s) / tau)
+            new = max(exponential(s) / tau, SMALLEST)
+            z = (math.log(new / v) - step) / deviation
         else:
-            x = peak + deviation * draw_core(s)
-        new = max(math.exp(x), SMALLEST)
-        n = core_log_density((x - peak) / deviation) - log_deviation
-        log_accept += evaluate(lik, support, m, c, level, constant, tau, x, new) - log_mass
-        log_accept -= defended(n, log_defence + x - tau * new)
+            z = draw_core(s)
+            new = max(v * math.exp(step + deviation * z), SMALLEST)
+        rest, factor = split(lik, support, m, c, new)
+        log_density, share = _proposed(z, new, deviation, tau)
+        total += rest - tau * new - log_density
+        product *= new / (factor * share)
     if a > 0.0:
-        x = math.log(a)
-        n = core_log_density((x - peak) / deviation) - log_deviation
-        log_accept -= evaluate(lik, support, m, c, level, constant, tau, x, a) - log_mass
-        log_accept += defended(n, log_defence + x - tau * a)
-    if log_accept >= 0.0 or math.log(uniform(s)) < log_accept:
+        z = (math.log(a / v) - step) / deviation
+        rest, factor = split(lik, support, m, c, a)
+        log_density, share = _proposed(z, a, deviation, tau)
+        total -= rest - tau * a - log_density
+        product *= factor * share / a
+    # From "on" to "on" the rest cancels, and of numbers less a level of −10²⁰ nothing is left.
+    if a == 0.0:
+        total += log_odds + slab.log_height - entry.level - log_mass
+        product *= deviation / odds
+    elif not switch_on:
+        total -= log_odds + slab.log_height - entry.level - log_mass
+        product *= odds / deviation
+    if total + math.log(product / uniform(s)) >= 0.0:
         return new, True
     return a, False

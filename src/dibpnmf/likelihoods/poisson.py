@@ -22,6 +22,7 @@ from dibpnmf.likelihoods.peak_proposal import (
     implements_expectation,
     implements_has_slopes,
     implements_slopes,
+    implements_split,
 )
 from dibpnmf.likelihoods.rows import (
     HIT_BASE,
@@ -36,15 +37,16 @@ from dibpnmf.likelihoods.rows import (
     implements_row_log_likelihood,
     implements_stays_off,
     implements_take_entry,
+    log_ratio,
     put_hits,
     take_hits,
 )
 
 # Places in line 0 of Entry.support: Σ x over the support, and Σ λ of the row without the entry.
 _LOADS, _REST = range(2)
-# Standard deviation of log v times the root of the counts in its support, its most, and the log of
-# the most that W' may be in units of exp f.
-_SPREAD, _WIDEST, _LOG_MOST = 2.0, 1.2, math.log(2.5)
+# Standard deviation of log v times the root of the counts in its support, its most, and the
+# most that W' may be in units of exp f.
+_SPREAD, _WIDEST, _MOST = 2.0, 1.2, 2.5
 # Variance over mean below which data are not Poisson counts, whose ratio is at least 1.
 _EVEN = 0.5
 
@@ -131,7 +133,7 @@ def _expectation(lik, entry):  # type: ignore[no-untyped-def]
         counts += lik.unit * lines[HIT_VALUE, j]
     guess = excess / lines[0, _LOADS]
     spread = min(_SPREAD / math.sqrt(1.0 + counts), _WIDEST)
-    return guess, spread, _LOG_MOST
+    return guess, spread, _MOST
 
 
 @implements_has_slopes(PoissonKernel)
@@ -156,7 +158,12 @@ def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
     first, second = _share_sums(entry.support, v, entry.c)
     loads = v * entry.support[0, _LOADS]
     # The log ratio itself would cost a logarithm for every cell.
-    return math.nan, lik.unit * (first - loads), lik.unit * (first - second - loads)
+    return math.nan, 1.0, lik.unit * (first - loads), lik.unit * (first - second - loads)
+
+
+@implements_split(PoissonKernel)
+def _split(lik, support, m, c, v):  # type: ignore[no-untyped-def]
+    return log_ratio(lik, support, m, c, 0.0, v), 1.0
 
 
 implements_draw_entry(PoissonKernel)(draw_near)

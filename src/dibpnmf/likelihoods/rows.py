@@ -35,7 +35,7 @@ class Lists(NamedTuple):
     Also what sums over all of its rows need: the columns' sums and the Gram matrix XᵀX.
     """
 
-    column_ptr: Ints
+    column_ptr: Ints  # filled even where the lists by column are left empty
     column_rows: NDArray[np.uint32]
     column_values: Floats
     row_ptr: Ints
@@ -195,11 +195,11 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     column_values = np.empty(total)
     sums = np.zeros(K)
     gram = np.zeros((K, K))
+    for p in range(row_columns.size):
+        column_ptr[row_columns[p] + 1] += 1
+    for k in range(K):
+        column_ptr[k + 1] += column_ptr[k]
     if for_all_cells:
-        for p in range(total):
-            column_ptr[row_columns[p] + 1] += 1
-        for k in range(K):
-            column_ptr[k + 1] += column_ptr[k]
         fill = column_ptr[:-1].copy()
         for n in range(N):
             row = slice(row_ptr[n], row_ptr[n + 1])
@@ -332,7 +332,7 @@ def is_lost(b: float, ax: float) -> bool:
 
 
 @inlined
-def _hits(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-untyped-def]
+def hits_of(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-untyped-def]
     """Cells that column k reaches and x there, as lists, their first place, and their number."""
     if is_full(row, complete):
         cells, x, first, stop = (
@@ -356,7 +356,7 @@ def pad_hits(lines: Floats, c: int) -> None:
 def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
     """Fill the lines of the stored cells with λ, x and y; return their number."""
     lines = row.support
-    cells, x, first, n = _hits(row, complete, lists, k)
+    cells, x, first, n = hits_of(row, complete, lists, k)
     c: int = n
     for h in range(np.uint64(c)):
         cell = cells[first + h]
@@ -382,7 +382,7 @@ def find_lost(  # type: ignore[no-untyped-def]
 ) -> None:
     """Sum b afresh in the lines of the stored cells, wherever it `is_lost`."""
     lines = row.support
-    cells, _x, first, _c = _hits(row, complete, lists, k)
+    cells, _x, first, _c = hits_of(row, complete, lists, k)
     for h in range(np.uint64(c)):
         if is_lost(lines[HIT_BASE, h], A[i, k] * lines[HIT_LOAD, h]):
             n = np.int64(cells[first + h])
@@ -394,7 +394,7 @@ def find_lost(  # type: ignore[no-untyped-def]
 def put_hits(row: Row, complete: bool, lists: Lists, k: int, c: int, v: float) -> None:
     """Set λ = b + v x on the stored cells that column k reaches."""
     lines = row.support
-    cells, _x, first, _c = _hits(row, complete, lists, k)
+    cells, _x, first, _c = hits_of(row, complete, lists, k)
     for h in range(np.uint64(c)):
         row.mean[cells[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
 
@@ -415,7 +415,10 @@ def update_row(  # type: ignore[no-untyped-def]
     lik, row: Row, cells: Cells, complete: bool, A: Floats, X: Floats, lists: Lists,
     log_odds: Floats, slabs: Floats, local: bool, s: Stream, i: int,
 ):  # fmt: skip
-    """Draw (z, v) jointly for every entry of row i of A, in place, Eq. (18).
+    """Draw (z, v) jointly for the entries of row i of A, in place, Eq. (18).
+
+    Those of a column that the other side does not use are left as they are: they touch no cell, and
+    `inference.unseen` draws all of them from the prior.
 
     If ``local``, a loading that is on may move from where it is; else it is drawn afresh.
     Returns how many moves were proposed and how many accepted; the row stays open.
@@ -423,6 +426,8 @@ def update_row(  # type: ignore[no-untyped-def]
     open_row(lik, row, cells, complete, A, X, lists, i)
     proposed, accepted = 0, 0
     for k in range(X.shape[1]):
+        if lists.column_ptr[k] == lists.column_ptr[k + 1]:
+            continue
         u = uniform(s)
         a = A[i, k]
         logit, slab = log_odds[k], slab_of(slabs, k)
