@@ -9,8 +9,6 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dibpnmf.datasets import make_binary
-from dibpnmf.inference import gibbs
 from dibpnmf.inference.executors import Serial, Threads, gathered
 from dibpnmf.inference.handovers import (
     MISSING,
@@ -25,19 +23,14 @@ from dibpnmf.inference.handovers import (
     may_serve,
     weigh,
 )
-from dibpnmf.inference.starts import start_state
 from dibpnmf.likelihoods import Exponential, Gaussian
 from dibpnmf.likelihoods.exponential import entry_of
 from dibpnmf.likelihoods.grid_proposal import DEFENCE
 from dibpnmf.likelihoods.peak_proposal import core_log_density, find_peak
 from dibpnmf.likelihoods.rows import Entry
 from dibpnmf.loadings.base import Slab, slab_of
-from dibpnmf.model import Model
 from dibpnmf.observations import Observations
-from dibpnmf.priors import BivariateBeta
 from dibpnmf.random import START, Stream, stream
-from tests.statistical.cases import parse_case
-from tests.statistical.geweke import geweke
 
 from . import formulas
 from .problems import make_small, taken
@@ -244,17 +237,6 @@ def test_a_step_leaves_the_posterior(t, has_gaps):
     assert np.abs(change(Y, t, 4_000)).max() < limit
 
 
-@pytest.mark.parametrize("data", ["complete", "missing"])
-def test_geweke_with_handovers(monkeypatch, data):
-    """Sweeps with the moves made for any data pass the joint-distribution test."""
-    monkeypatch.setattr(gibbs, "may_serve", lambda likelihood, data: True)
-    monkeypatch.setattr(gibbs, "have_zeros", lambda Y: True)
-    outcome = geweke(
-        parse_case(f"bivariate-beta/exponential/joint/{data}"), 3_200, 1_600, 3, 0.01, 2
-    )
-    assert outcome.is_accepted, outcome.worst
-
-
 def observed(Y: np.ndarray) -> Observations:
     return Observations.from_matrix(Y, "observed", scale=1.0)
 
@@ -309,20 +291,3 @@ def test_gathered(executor):
     np.testing.assert_array_equal(gathered(executor, data, MISSING), expected)
     complete = Observations.from_matrix(np.nan_to_num(Y), "observed", scale=1.0)
     np.testing.assert_array_equal(gathered(executor, complete, MISSING), np.nan_to_num(Y))
-
-
-def test_they_move_the_structure_of_binary_data():
-    """Chains leave "a factor for each row", in which all others would hold for ever."""
-    Y = make_binary(random_state=2)
-    data = Observations.from_matrix(Y, "observed")
-    prior, moved = BivariateBeta(), 0
-    problem = gibbs.Problem(data, prior, Exponential().kernel(0.01), 0, 0, Serial())
-    assert have_zeros(gathered(problem.executor, data, MISSING))
-    state = start_state(problem, Model(prior, Exponential(), 0.01), 30, "trivial")
-    for sweep in range(120):
-        before = [side.copy() for side in state.loadings]
-        slabs = problem.loadings.slabs(state.tau, state.K)
-        gibbs.update_shares(problem, state, prior.log_odds(state.prior), slabs, sweep)
-        moved += any((a != b).any() for a, b in zip(before, state.loadings, strict=True))
-        state, _ = gibbs.sweep_joint(problem, state, sweep)
-    assert moved > 50

@@ -63,6 +63,7 @@ _CORE = 1.5  # half width of the core, in standard deviations
 # Masses of one tail and of both and the core, C, in units of the peak's height and deviation.
 _TAIL = math.exp(-0.5 * _CORE**2) / _CORE
 _ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
+LOG_ALL = math.log(_ALL)
 
 
 @spliced
@@ -86,7 +87,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
         step = -slope / bend if is_peaked else slope
         if is_peaked and abs(step) < _BOLDEST:
             # The parabola's peak lies above f by half of slope times step.
-            log_size = math.log(_ALL) - 0.5 * math.log(-bend) + 0.5 * slope * step
+            log_size = LOG_ALL - 0.5 * math.log(-bend) + 0.5 * slope * step
             if step * step * -bend < _NEAR * _NEAR:
                 if math.isnan(value):
                     value = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
@@ -108,7 +109,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, enough: float):  #
 def core_log_density(z: float) -> float:
     """Log of n for a peak at 0 with deviation 1: a normal density with exponential tails."""
     z = abs(z)
-    return -math.log(_ALL) - (0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))
+    return -LOG_ALL - (0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))
 
 
 @spliced
