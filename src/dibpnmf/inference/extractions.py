@@ -109,7 +109,7 @@ class Cast(NamedTuple):
 
 
 @inlined
-def _ones(bits) -> int:  # type: ignore[no-untyped-def]
+def _ones(bits):  # type: ignore[no-untyped-def]
     """Count the bits that are set, by adding neighbours."""
     pairs, fours = np.uint64(0x5555555555555555), np.uint64(0x3333333333333333)
     bits = bits - ((bits >> np.uint64(1)) & pairs)
