@@ -16,7 +16,7 @@ from dibpnmf.likelihoods import Exponential
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.priors import PRIORS
-from dibpnmf.sampling import HEADROOM
+from dibpnmf.sampling import first_truncation
 
 _SWEEPS, _SEEDS = 2000, 10
 _PAPER = {"bivariate-beta": 200, "copula": 500, "gaussian-process": 1500}
@@ -45,7 +45,9 @@ def trace(name: str, scheme: str, seed: int) -> np.ndarray:
     prior = PRIORS[name]()
     problem = Problem(observations, prior, Exponential().kernel(epsilon), seed, 0, Serial())
     kind, rank = best_start(observations.shape, Exponential())
-    state = start_state(problem, Model(prior, Exponential(), epsilon), rank + HEADROOM, kind)
+    state = start_state(
+        problem, Model(prior, Exponential(), epsilon), first_truncation(kind, rank), kind
+    )
     watch = _Trace()
     run_chain(problem, state, Schedule(_SWEEPS // 2, _SWEEPS // 2, 1, scheme, 100), watch, watch)
     return np.array(watch.values)

@@ -38,6 +38,14 @@ if TYPE_CHECKING:
     from dibpnmf.estimator import DIBPNMF
 
 HEADROOM = 10  # empty columns beyond those of the start
+# Small matrices may use more factors than they have rows. Were their truncation to grow in warm-up,
+# chains from different starts would have different ones, and so different posteriors.
+_AMPLE = 3
+
+
+def first_truncation(kind: str, rank: int) -> int:
+    """Columns that chains begin with, for a start of this kind and rank."""
+    return max(rank + HEADROOM, _AMPLE * rank if kind == "trivial" else 0)
 
 
 def background(
@@ -69,7 +77,7 @@ def beginning_of(model: DIBPNMF, shape: tuple[int, int], likelihood: Likelihood)
     asked = model.max_components if model.n_components is None else model.n_components
     if asked is not None:
         return Beginning(kind if rank <= asked else "nmf", asked, asked)
-    K = rank + HEADROOM
+    K = first_truncation(kind, rank)
     return Beginning(kind, K, max(K, min(500, 2 * sum(shape))))
 
 

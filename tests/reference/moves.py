@@ -275,12 +275,13 @@ def empty_tail(counts) -> int:
     return int(used[-1]) + 1 if used.size else 0
 
 
-def stretch_tail(s, state, counts, log_density, side):
+def stretch_tail(s, state, counts, log_density, side, first=None):
     """Move log α of one side and stretch its sticks in the unseen tail along, Eq. (27).
 
-    ``log_density`` is that of (θ, log ν, masks); ``side`` is an index of θ and into log ν.
+    ``log_density`` is that of (θ, log ν, masks); ``side`` is an index of θ and into log ν. With
+    ``first`` all sticks from there on are stretched.
     """
-    first = empty_tail(counts)
+    first = empty_tail(counts) if first is None else first
     alpha = state.theta[side]
 
     def stretched(x):
@@ -295,6 +296,31 @@ def stretch_tail(s, state, counts, log_density, side):
         return log_density(stretched(x)) - (counts.shape[1] - first - 1) * x
 
     return stretched(slice_sample(s, target, math.log(alpha), -700.0, 700.0, 1.0))
+
+
+def move_runs(s, state, counts, log_density, runs, width):
+    """Move the weights of some runs of columns, Eq. (38); ``log_density`` as in `stretch_tail`."""
+    K = counts.shape[1]
+    log_nu = state.log_nu.copy()
+    for t in range(2):
+        for _ in range(runs):
+            r = int(uniform(s) * min(empty_tail(counts) + 1, K))
+            stop = r + 1 + int(uniform(s) * (K - r))
+            total = log_nu[t, r] + (log_nu[t, stop] if stop < K else 0.0)
+
+            def moved(x, t=t, r=r, stop=stop, total=total, old=log_nu):
+                new = old.copy()
+                new[t, r] = x
+                if stop < K:
+                    new[t, stop] = total - x
+                return new
+
+            def target(x, moved=moved):
+                return log_density(state._replace(log_nu=moved(x)))
+
+            low = total if stop < K else -math.inf
+            log_nu = moved(slice_sample(s, target, log_nu[t, r], low, 0.0, width))
+    return state._replace(log_nu=log_nu)
 
 
 def refresh_tail(s, state, counts, move_one, redraw, log_masks):

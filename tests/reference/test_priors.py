@@ -92,11 +92,12 @@ def twin_of_literal(s, name, state, counts):
 
 
 def twin_of_update(s, name, state, counts):
-    def stretched(state):
+    def log_density(state):
+        return pair_log_density(name, state, counts)
+
+    def stretched(state, first=None):
         for t in range(2):
-            state = moves.stretch_tail(
-                s, state, counts, lambda state: pair_log_density(name, state, counts), t
-            )
+            state = moves.stretch_tail(s, state, counts, log_density, t, first)
         return state
 
     state = stretched(state)
@@ -104,7 +105,8 @@ def twin_of_update(s, name, state, counts):
         theta = moves.update_pair_theta(s, name, state.theta, state.log_nu, which=2)
         state = state._replace(theta=theta)
     log_nu = moves.update_pair_sticks(s, name, state.theta, state.log_nu, counts, SIZES)
-    return refresh_pair_tail(s, name, stretched(state._replace(log_nu=log_nu)), counts)
+    state = moves.move_runs(s, state._replace(log_nu=log_nu), counts, log_density, 3, 0.5)
+    return refresh_pair_tail(s, name, stretched(stretched(state), 0), counts)
 
 
 def pair_log_density(name, state, counts):

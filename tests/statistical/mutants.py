@@ -38,6 +38,7 @@ ROW_TWINS = "tests:tests/reference/test_rows.py"
 POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
+FACTORS = "tests:tests/reference/test_factors.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 UNSEEN = "tests:tests/reference/test_unseen.py"
@@ -686,6 +687,83 @@ MUTANTS = [
         "        state.tau[:] = problem.loadings.take(state.tau, order)\n",
         "        pass\n",
         (geweke(PER_FACTOR),),
+    ),
+    Mutant(
+        "founding without the ways to end a factor",
+        "inference/factors.py",
+        " - math.log(ways) -",
+        " -",
+        (FACTORS,),
+    ),
+    Mutant(
+        "founding without the choice of a column",
+        "inference/factors.py",
+        " - math.log(room.slots[f] / total)\n",
+        "\n",
+        (FACTORS,),
+    ),
+    Mutant(
+        "founding without the proposal of its loadings",
+        "inference/factors.py",
+        " + _log_loads(board, room, cast)\n",
+        "\n",
+        (FACTORS,),
+    ),
+    Mutant(
+        "entry drawn off without the probability of that",
+        "inference/factors.py",
+        "    if v == 0.0:\n        return log_total\n",
+        "    if v == 0.0:\n        return 0.0\n",
+        (FACTORS,),
+    ),
+    Mutant(
+        "loans without their number",
+        "inference/factors.py",
+        " + math.log(count / after)\n",
+        "\n",
+        (FACTORS,),
+    ),
+    Mutant(
+        "founding with unseen masks not summed out",
+        "inference/factors.py",
+        "    return value - high - math.log1p(math.exp(low - high) - math.exp(low))",
+        "    return value",
+        (FACTORS,),
+    ),
+    Mutant(
+        "receivers that may vanish",
+        "inference/factors.py",
+        "    if is_accepted and _are_used(board, room, cast, is_birth):",
+        "    if is_accepted:",
+        (FACTORS,),
+    ),
+    Mutant(
+        "factors with closed cells ended",
+        "inference/factors.py",
+        "if not is_birth and board.other_bits[f] & ~(_open_to(board, board.own_bits[f])) != _NONE:",
+        "if False:",
+        (FACTORS,),
+    ),
+    Mutant(
+        "run of sticks without the stick after it",
+        "priors/stick_pairs.py",
+        "        value += _log_pair_of(target.theta, t, target.total - x, log_nu[1 - t, stop])\n",
+        "        value += 0.0\n",
+        (PRIOR_TWINS, geweke(BB, 64_000)),
+    ),
+    Mutant(
+        "run of sticks that forgets its masks",
+        "priors/stick_pairs.py",
+        "value += n * log_mu + times_log(target.size - n, log_rest)\n    return value\n",
+        "value += times_log(target.size - n, log_rest)\n    return value\n",
+        (PRIOR_TWINS, geweke(BB, 64_000)),
+    ),
+    Mutant(
+        "all sticks stretched without the masks in use",
+        "priors/stick_pairs.py",
+        "            value += n * log_mu + times_log(target.size - n, math.log(rest_of_mu))\n",
+        "            value += 0.0\n",
+        (PRIOR_TWINS, geweke(BB, 64_000)),
     ),
 ]
 

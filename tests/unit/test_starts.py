@@ -40,7 +40,7 @@ def test_it_is_for_small_matrices_and_needless_factors_that_go():
 @pytest.mark.parametrize(
     ("params", "expected"),
     [
-        ({}, ("trivial", 30, 100)),
+        ({}, ("trivial", 60, 100)),
         ({"max_components": 20}, ("trivial", 20, 20)),
         ({"max_components": 19}, ("nmf", 19, 19)),
         ({"n_components": 5}, ("nmf", 5, 5)),

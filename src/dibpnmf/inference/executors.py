@@ -147,8 +147,10 @@ def _copy_rows(_, start: int, stop: int, cells: Cells, Y: NDArray[np.float64]) -
             Y[i, cells.indices[p]] = cells.values[p]
 
 
-def gathered(executor: Executor, observations: Observations) -> NDArray[np.float64]:
-    """All cells of a matrix that is small, wherever they lie, in one array; missing ones are 0."""
-    Y = np.zeros(observations.shape)
+def gathered(
+    executor: Executor, observations: Observations, missing: float = 0.0
+) -> NDArray[np.float64]:
+    """All cells of a matrix that is small, wherever they lie, in one array."""
+    Y = np.full(observations.shape, 0.0 if observations.is_complete else missing)
     executor.map_blocks(_copy_rows, None, Y.shape[0], observations.side(0), Rows(Y))
     return Y

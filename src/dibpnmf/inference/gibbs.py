@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -9,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf import random as streams
-from dibpnmf.inference.executors import Executor, Rows, Whole
+from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
+from dibpnmf.inference.factors import MISSING, TRIES, have_zeros, may_serve, move_factors
 from dibpnmf.inference.labels import (
     column_summaries,
     draw_order,
@@ -103,6 +105,33 @@ def update_side(
     return out
 
 
+def factor_moves(
+    problem: Problem, state: State, counts: Floats, slabs: Floats, sweep: int
+) -> Callable[[Floats], None] | None:
+    """Moves of whole factors, Eq. (39)-(41), where they are made for the data, else None.
+
+    They move loadings and counts in place, given the log odds.
+    """
+    observations = problem.observations
+    if sweep < FRESH or not problem.prior.holds_factors:
+        return None
+    if not may_serve(problem.likelihood, observations):
+        return None
+    Y = gathered(problem.executor, observations, MISSING)
+    if not have_zeros(Y):
+        return None
+    s = problem.stream(sweep, streams.FACTORS)
+
+    def move(log_odds: Floats) -> None:
+        for t, side in enumerate((Y, Y.T.copy())):
+            move_factors(
+                problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
+                log_odds[1 - t], slabs[t], slabs[1 - t], counts[t], counts[1 - t], TRIES, 0.0, s,
+            )  # fmt: skip
+
+    return move
+
+
 def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
     """Draw the likelihood's own parameters, if it has any, given λ, through the log likelihood."""
     if state.noise.size == 0:
@@ -129,7 +158,7 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: sticks and θ with unseen columns, A, noise, X, τ, scales, order.
+    """One sweep: sticks and θ with factors and unseen columns, A, noise, X, τ, scales, order.
 
     Loadings are updated in place; the returned state shares them.
     """
@@ -137,8 +166,9 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     s = problem.stream(sweep, streams.PRIOR)
     slabs = problem.loadings.slabs(state.tau, state.K)
     prior = state.prior
+    move = factor_moves(problem, state, counts, slabs, sweep)
     for _ in range(_FIRST_ROUNDS if sweep < FRESH else 1):
-        prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs)
+        prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs, move)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
     rows = update_side(problem, state, 0, log_odds, slabs, sweep)

@@ -9,6 +9,7 @@ of sweeps.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -114,13 +115,19 @@ def update_with_unseen(
     loadings: tuple[Floats, Floats],
     counts: Floats,
     slabs: Floats,
+    move: Callable[[Floats], None] | None = None,
 ) -> Any:
     """Move sticks and θ with the masks of unseen columns summed out, then draw these.
+
+    ``move`` is for moves of factors, given the log odds, that have these masks summed out as well.
 
     ``loadings`` and ``counts`` are updated in place: a column that is in use on both sides
     stays, every other is redrawn. Returns the new state of the prior.
     """
     sizes = np.array([float(side.shape[0]) for side in loadings])
     state = prior.update(s, state, counts, sizes)
-    redraw_unseen(s, prior.log_odds(state), *loadings, counts, slabs)
+    log_odds = prior.log_odds(state)
+    if move is not None:
+        move(log_odds)
+    redraw_unseen(s, log_odds, *loadings, counts, slabs)
     return state

@@ -71,6 +71,7 @@ _ALL = math.sqrt(2.0 * math.pi) * math.erf(_CORE * math.sqrt(0.5)) + 2.0 * _TAIL
 # A parabola whose peak is near is at most half above f where it was made.
 _HIGHEST = math.exp(0.5 * _NEAR * _NEAR)
 _HIGH = 100.0  # log of a factor that products of a few are still floats with
+LOG_ALL = math.log(_ALL)
 
 
 @spliced
@@ -115,7 +116,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, odds: float, enoug
 def core_log_density(z: float) -> float:
     """Log of n for a peak at 0 with deviation 1: a normal density with exponential tails."""
     z = abs(z)
-    return -math.log(_ALL) - (0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))
+    return -LOG_ALL - (0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))
 
 
 @spliced

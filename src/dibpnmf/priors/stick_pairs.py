@@ -12,11 +12,11 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel, overwrite
+from dibpnmf._compile import inlined, kernel, overwrite
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.priors.base import Floats, Prior, positive_log_density
 from dibpnmf.random import Stream, uniform
@@ -98,6 +98,8 @@ theta_at = _theta_at.call
 implements_theta_at = _theta_at.implement
 
 _TAIL_TRIES = 2
+_RUNS = 3  # of columns whose weights move together, on either side
+_RUN_WIDTH = 0.5  # of their slices, in log μ
 _NOTES = 2  # on each column
 
 
@@ -126,8 +128,27 @@ class MarginMove(NamedTuple):
     size: float
     other_empty: Floats  # log probability that a column's other side is empty
     other_used: Floats  # and probability that it is not
+    counts: Floats
     prior_shape: float
     prior_rate: float
+
+
+class RunMove(NamedTuple):
+    """Target of moving log ν_r of one side, and log μ_k along for all k from r to before ``stop``.
+
+    ``total`` = log ν_r + log ν_stop stays, as μ_stop does; if ``stop`` = K nothing follows.
+    """
+
+    theta: Any
+    side: int
+    log_nu: Floats
+    r: int
+    stop: int
+    total: float
+    before: float  # log μ_{r−1}
+    counts: Floats
+    size: float
+    other_empty: Floats  # log probability that a column's other side is empty
 
 
 class StickMove(NamedTuple):
@@ -184,6 +205,62 @@ def _stick_move_log_density(target, x):  # type: ignore[no-untyped-def]
     return value + target.n * x + times_log(target.size - target.n, log_rest)
 
 
+@inlined
+def _log_pair_of(theta, side: int, own: float, other: float) -> float:  # type: ignore[no-untyped-def]
+    value: float = log_pair(theta, own, other) if side == 0 else log_pair(theta, other, own)
+    return value
+
+
+@implements_log_density(RunMove)
+def _run_move_log_density(target, x):  # type: ignore[no-untyped-def]
+    """Eq. (38)."""
+    t, log_nu, r, stop = target.side, target.log_nu, target.r, target.stop
+    value = _log_pair_of(target.theta, t, x, log_nu[1 - t, r])
+    if stop < log_nu.shape[1]:
+        value += _log_pair_of(target.theta, t, target.total - x, log_nu[1 - t, stop])
+    log_mu = target.before + x
+    for k in range(r, stop):
+        if k > r:
+            log_mu += log_nu[t, k]
+        log_rest = log1mexp(log_mu)
+        if is_unseen(target.counts, k):
+            value += log_unseen(target.size * log_rest, target.other_empty[k])
+        else:
+            n = target.counts[t, k]
+            value += n * log_mu + times_log(target.size - n, log_rest)
+    return value
+
+
+@kernel
+def move_runs(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Floats) -> None:  # type: ignore[no-untyped-def]
+    """Move the weights of a run of columns together, some runs of either side, in place, Eq. (38).
+
+    One at a time, each between its neighbours, sticks take a number of sweeps that grows as the
+    square of theirs to lift a plateau of weights.
+    """
+    K = log_nu.shape[1]
+    first = min(first_of_tail(counts) + 1, K)
+    empty = np.empty(log_nu.shape)
+    fill_empty(log_nu, sizes, 1, empty)
+    for t in range(2):
+        for _ in range(_RUNS):
+            r = int(uniform(s) * first)
+            stop = r + 1 + int(uniform(s) * (K - r))
+            before = 0.0
+            for k in range(r):
+                before += log_nu[t, k]
+            total = log_nu[t, r] + (log_nu[t, stop] if stop < K else 0.0)
+            target = RunMove(
+                theta, t, log_nu, r, stop, total, before, counts, sizes[t], empty[1 - t]
+            )
+            low = total if stop < K else -math.inf
+            x = slice_sample(s, target, log_nu[t, r], low, 0.0, _RUN_WIDTH)
+            log_nu[t, r] = x
+            if stop < K:
+                log_nu[t, stop] = total - x
+        fill_empty(log_nu, sizes, t, empty)
+
+
 @kernel
 def is_unseen(counts: Floats, k: int) -> bool:
     """Whether a side of column k is empty, so that the data say nothing of the other."""
@@ -215,7 +292,7 @@ def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
     stretch = target.before / margin
     # Hyper-prior and the Jacobian of log α.
     value = target.prior_shape * x - target.prior_rate * margin
-    mu, rest_of_mu = 1.0, 0.0
+    mu, rest_of_mu, log_mu = 1.0, 0.0, 0.0
     unseen = LogProduct(0.0, 1.0)
     for k in range(log_nu.shape[1]):
         own = log_nu[target.side, k]
@@ -225,8 +302,13 @@ def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
         rest = -math.expm1(own)
         rest_of_mu += mu * rest
         mu *= 1.0 - rest
+        log_mu += own
         if k >= first:
             rests[k] = rest
+        if k >= first and not is_unseen(target.counts, k):
+            n = target.counts[target.side, k]
+            value += n * log_mu + times_log(target.size - n, math.log(rest_of_mu))
+        elif k >= first:
             empty = target.size * math.log(rest_of_mu)
             both_used = -math.expm1(empty) * target.other_used[k]
             if both_used < 0.9:
@@ -242,7 +324,9 @@ def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def move_margin(s: Stream, kind, state: PairState, t: int, first: int, empty, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
+def move_margin(  # type: ignore[no-untyped-def]
+    s: Stream, kind, state: PairState, t: int, first: int, empty, counts, sizes, hyper
+) -> None:
     """Move α of side t, and stretch the sticks from ``first`` on along, in place, Eq. (27)."""
     log_nu, theta = state.log_nu, state.theta
     now = theta_at(kind, theta)
@@ -253,7 +337,7 @@ def move_margin(s: Stream, kind, state: PairState, t: int, first: int, empty, si
         used[k] = -math.expm1(empty[1 - t, k])
     target = MarginMove(
         now, theta[t], t, log_nu, first, notes, total, notes[_NOTES], sizes[t], empty[1 - t], used,
-        hyper[t, 0], hyper[t, 1],
+        counts, hyper[t, 0], hyper[t, 1],
     )  # fmt: skip
     theta[t] = math.exp(slice_sample(s, target, math.log(theta[t]), -700.0, 700.0, 1.0))
     for k in range(first, log_nu.shape[1]):
@@ -265,20 +349,20 @@ def move_theta(s: Stream, kind, state: PairState, learned, sizes, hyper) -> None
     """Move the parameters marked in ``learned`` given all sticks, Eq. (13)-(15), in place."""
     for t in range(2):
         if learned[t]:
-            # Nothing is stretched, so nothing is asked of columns being empty.
-            move_margin(s, kind, state, t, state.log_nu.shape[1], state.log_nu, sizes, hyper)
+            # Nothing is stretched, so nothing is asked of counts and of columns being empty.
+            unread = state.log_nu
+            move_margin(s, kind, state, t, unread.shape[1], unread, unread, sizes, hyper)
     move_dependence(kind, s, state.theta, state.log_nu, learned)
 
 
 @kernel
-def stretch_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
-    """Move each margin parameter with the tail's sticks stretched along, in place, Eq. (27)."""
-    first = first_of_tail(counts)
+def stretch(s: Stream, kind, state: PairState, counts, first, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
+    """Move each margin parameter and stretch the sticks from ``first`` on, in place, Eq. (27)."""
     empty = np.empty(state.log_nu.shape)
     for t in range(2):
         if learned[t]:
             fill_empty(state.log_nu, sizes, 1 - t, empty)
-            move_margin(s, kind, state, t, first, empty, sizes, hyper)
+            move_margin(s, kind, state, t, first, empty, counts, sizes, hyper)
 
 
 @kernel
@@ -424,10 +508,13 @@ def extend(s: Stream, kind, theta: Floats, log_nu: Floats, start: int) -> None: 
 @kernel
 def update(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move θ and the sticks, in place; margins only with the tail stretched along."""
-    stretch_tail(s, kind, state, counts, sizes, learned, hyper)
+    first = first_of_tail(counts)
+    stretch(s, kind, state, counts, first, sizes, learned, hyper)
     move_dependence(kind, s, state.theta, state.log_nu, learned)
     update_sticks(s, theta_at(kind, state.theta), state.log_nu, counts, sizes)
-    stretch_tail(s, kind, state, counts, sizes, learned, hyper)
+    move_runs(s, theta_at(kind, state.theta), state.log_nu, counts, sizes)
+    stretch(s, kind, state, counts, first, sizes, learned, hyper)
+    stretch(s, kind, state, counts, 0, sizes, learned, hyper)
     refresh_tail(s, kind, state, counts, sizes, learned, hyper)
 
 
@@ -441,6 +528,8 @@ def update_literal(s: Stream, kind, state: PairState, counts, sizes, learned, hy
 
 class PairedSticksPrior(Prior[PairState]):
     """A prior of stick pairs; its file adds the pair's density, its draw and the θ update."""
+
+    holds_factors: ClassVar[bool] = True
 
     @abstractmethod
     def _start_theta(self, s: Stream) -> list[float]:
