@@ -1,0 +1,350 @@
+"""Found a factor beside receivers, or end one in their favour, Eq. (39)-(40)."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from dibpnmf._compile import inlined, kernel
+from dibpnmf.inference.factors.board import (
+    MISSING,
+    NONE,
+    Board,
+    Room,
+    bit,
+    is_seen,
+    note,
+    ones,
+    open_to,
+)
+from dibpnmf.inference.factors.entries import (
+    NEEDY,
+    Peak,
+    bounded,
+    draw,
+    guess,
+    level_of,
+    log_weight,
+    receive,
+)
+from dibpnmf.inference.unseen import log_off
+from dibpnmf.likelihoods.peak_proposal import LOG_ALL
+from dibpnmf.random import Stream, exponential, normal, uniform
+
+_USED = 0.6  # share of the open cells that f is expected to take, for the choice of a column
+_COMMON, _OWN = 0.7, 0.35  # deviations of log a_if: common to all rows, and each of its own
+
+
+class Cast(NamedTuple):
+    """Who takes part: columns f, g, h, the number of receivers (g, or both), rows, open cells."""
+
+    f: int
+    g: int
+    h: int
+    n_receivers: int
+    size: int
+    n_cells: int
+
+
+@inlined
+def _fill_base(lik, board: Board, room: Room, cast: Cast, n: int) -> None:  # type: ignore[no-untyped-def]
+    """Sum λ without f and the receivers afresh: a difference might lose its digits."""
+    A, X = board.A, board.X
+    for p in range(cast.size):
+        i = room.rows[p]
+        b = lik.epsilon
+        for j in range(A.shape[1]):
+            if j != cast.f and j != cast.g and j != cast.h:
+                b += A[i, j] * X[n, j]
+        room.base[p] = b
+
+
+@inlined
+def _take(board: Board, room: Room, cast: Cast, n: int):  # type: ignore[no-untyped-def]
+    """Proposal of entry (n, f), the receivers' entries summed out where it may be, and at zero."""
+    tau, log_odds = board.other_slabs[cast.f, 0], board.other_odds[cast.f]
+    need, needy = 0.0, 0
+    for p in range(cast.size):
+        y = board.Y[room.rows[p], n]
+        if room.base[p] < NEEDY * y:
+            need += y / room.load[p]
+            needy += 1
+    x, deviation = guess(need, needy, tau)
+    log_mass = log_odds + math.log(tau * x) - tau * x + LOG_ALL + math.log(deviation)
+    for r in range(cast.n_receivers):
+        k = cast.g if r == 0 else cast.h
+        log_mass += receive(board, room, cast.size, r, n, k, x)[1]
+        log_mass -= receive(board, room, cast.size, r, n, k, 0.0)[1]
+    return Peak(math.log(x), deviation, bounded(log_mass))
+
+
+@kernel
+def _divide(lik, board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream) -> float:  # type: ignore[no-untyped-def]
+    """Log weight of the open cells with factor f less that without it, Eq. (39).
+
+    Draws the entries of f and the receivers for the one of the two that is proposed.
+    """
+    X, total = board.X, 0.0
+    f, size = cast.f, cast.size
+    for c in range(cast.n_cells):
+        n = room.cells[c]
+        _fill_base(lik, board, room, cast, n)
+        peak = _take(board, room, cast, n)
+        tau = board.other_slabs[f, 0]
+        x = draw(s, peak, tau) if is_birth else X[n, f]
+        room.drawn[0, c] = x if is_birth else 0.0
+        total += log_weight(x, peak, board.other_odds[f], tau)
+        for r in range(cast.n_receivers):
+            k = cast.g if r == 0 else cast.h
+            tau = board.other_slabs[k, 0]
+            for with_f in range(2):
+                at = x if with_f else 0.0
+                peak = receive(board, room, size, r, n, k, at)[0]
+                v = X[n, k]
+                if is_birth == bool(with_f):
+                    v = draw(s, peak, tau)
+                    room.drawn[r + 1, c] = v
+                weight = log_weight(v, peak, board.other_odds[k], tau)
+                weight += level_of(board, room, size, r, n, k, at, v)
+                total += weight if with_f else -weight
+    return total
+
+
+@inlined
+def _log_column(board: Board, k: int, rows: float, cells: float) -> float:
+    """Log prior of column k with so many entries on, less that of its being unseen, Eq. (37)."""
+    empty = board.A.shape[0] * log_off(board.own_odds[k])
+    other_empty = board.X.shape[0] * log_off(board.other_odds[k])
+    value = rows * board.own_odds[k] + empty + cells * board.other_odds[k] + other_empty
+    high, low = max(empty, other_empty), min(empty, other_empty)
+    return value - high - math.log1p(math.exp(low - high) - math.exp(low))
+
+
+@inlined
+def _weigh_columns(board: Board, room: Room, cast: Cast) -> float:
+    """Weigh all columns that are unseen, and f, by what f needs; return the sum."""
+    cells = max(_USED * cast.n_cells, 1.0)
+    top, total = -math.inf, 0.0
+    for k in range(board.A.shape[1]):
+        is_free = k == cast.f or not is_seen(board, k)
+        room.slots[k] = _log_column(board, k, cast.size, cells) if is_free else -math.inf
+        top = max(top, room.slots[k])
+    for k in range(board.A.shape[1]):
+        room.slots[k] = math.exp(room.slots[k] - top)
+        total += room.slots[k]
+    return total
+
+
+@inlined
+def _choose_column(board: Board, room: Room, total: float, s: Stream) -> int:
+    chosen, u = -1, uniform(s) * total
+    for k in range(board.A.shape[1]):
+        if room.slots[k] > 0.0 and u >= 0.0:
+            chosen = k
+            u -= room.slots[k]
+    return chosen
+
+
+@inlined
+def _choose_receivers(  # type: ignore[no-untyped-def]
+    board: Board, room: Room, n_seen: int, is_pair: bool, without: int, target: float
+):
+    """Sum the weights of receivers; return it with those that ``target`` falls on."""
+    total, g, h = 0.0, -1, -1
+    for p in range(n_seen):
+        k = room.seen[p]
+        for q in range(p if is_pair else 1):
+            other = room.seen[q] if is_pair else -1
+            if k == without or (is_pair and other == without):
+                continue
+            if is_pair and board.own_bits[k] & board.own_bits[other] != NONE:
+                continue
+            weight = 1.0
+            if is_pair:
+                weight = room.appeal[ones(board.open_bits[k] & board.open_bits[other])]
+            if total <= target < total + weight:
+                g, h = k, other
+            total += weight
+    return total, g, h
+
+
+@inlined
+def _choose_end(board: Board, room: Room, n_seen: int, is_pair: bool, target: int):  # type: ignore[no-untyped-def]
+    """Count the ways to end a factor f in favour of receivers; return number ``target``, too."""
+    count, f, g, h = 0, -1, -1, -1
+    for p in range(n_seen):
+        rows = board.own_bits[room.seen[p]]
+        for q in range(n_seen):
+            part = board.own_bits[room.seen[q]]
+            # Receivers of a pair have some of the rows each, a twin has all of them.
+            if q == p or part & rows != part or (part == rows) == is_pair:
+                continue
+            for r in range(q if is_pair else 1):
+                if is_pair and board.own_bits[room.seen[r]] != rows ^ part:
+                    continue
+                if count == target:
+                    f, g, h = room.seen[p], room.seen[q], room.seen[r] if is_pair else -1
+                count += 1
+    return count, f, g, h
+
+
+@inlined
+def _list_cast(board: Board, room: Room, f: int, g: int, h: int) -> Cast:
+    """List the rows of the receivers with their owners, and the cells open to all of them."""
+    rows, cells = board.own_bits[g], board.open_bits[g]
+    if h >= 0:
+        rows |= board.own_bits[h]
+        cells &= board.open_bits[h]
+    size, n_cells = 0, 0
+    for i in range(board.A.shape[0]):
+        if rows & bit(i):
+            room.rows[size] = i
+            room.owner[size] = 0 if board.A[i, g] > 0.0 else 1
+            size += 1
+    for n in range(board.X.shape[0]):
+        if cells & bit(n):
+            room.cells[n_cells] = n
+            n_cells += 1
+    return Cast(f, g, h, 1 if h < 0 else 2, size, n_cells)
+
+
+@inlined
+def _fill_centres(board: Board, room: Room, cast: Cast) -> None:
+    """Write where log a_if is proposed: in proportion to the twin's, or to the rows' means.
+
+    Scaled so that f is about as balanced as Eq. (23) would make it.
+    """
+    tau, other_tau = board.own_slabs[cast.f, 0], board.other_slabs[cast.f, 0]
+    mean, level, size = 0.0, 0.0, cast.size
+    for p in range(size):
+        total, hits = 0.0, 0
+        for c in range(cast.n_cells):
+            y = board.Y[room.rows[p], room.cells[c]]
+            if y != MISSING:
+                total += y
+                hits += 1
+        own = total / hits if hits else 1.0
+        mean += own / size
+        level += math.log(own) / size
+        room.centre[p] = math.log(own)
+    cells = max(_USED * cast.n_cells, 1.0)
+    half, a = 0.5 * (size - cells), tau * size * mean
+    log_scale = math.log((half + math.sqrt(half * half + a * other_tau * cells)) / a)
+    for p in range(size if cast.h < 0 else 0):
+        room.centre[p] = math.log(board.A[room.rows[p], cast.g])
+        level -= room.centre[p] / size
+    for p in range(size):
+        room.centre[p] += log_scale + (level if cast.h < 0 else 0.0)
+
+
+@inlined
+def _log_loads(board: Board, room: Room, cast: Cast) -> float:
+    """Log of prior over proposal of all a_if, as densities of their logs."""
+    tau, size = board.own_slabs[cast.f, 0], cast.size
+    total, first, second = 0.0, 0.0, 0.0
+    for p in range(size):
+        u = math.log(room.load[p])
+        total += math.log(tau) + u - tau * room.load[p]
+        first += u - room.centre[p]
+        second += (u - room.centre[p]) ** 2
+    # A normal density whose covariance has o + c on and c off the diagonal.
+    o, c = _OWN * _OWN, _COMMON * _COMMON
+    square = (second - c * first * first / (o + size * c)) / o
+    log_det = (size - 1) * math.log(o) + math.log(o + size * c)
+    return total + 0.5 * (square + size * math.log(2.0 * math.pi) + log_det)
+
+
+@inlined
+def _set_loads(board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream) -> None:
+    """Draw the a_if, or read them."""
+    _fill_centres(board, room, cast)
+    shift = _COMMON * normal(s) if is_birth else 0.0
+    for p in range(cast.size):
+        if is_birth:
+            room.load[p] = math.exp(room.centre[p] + shift + _OWN * normal(s))
+        else:
+            room.load[p] = board.A[room.rows[p], cast.f]
+
+
+@inlined
+def _are_used(board: Board, room: Room, cast: Cast, is_birth: bool) -> bool:
+    """Whether each receiver keeps a cell, and a new factor gets one."""
+    taken = 0
+    for c in range(cast.n_cells):
+        taken += room.drawn[0, c] > 0.0
+    used = taken > 0 or not is_birth
+    for r in range(cast.n_receivers):
+        left = board.other_bits[cast.g if r == 0 else cast.h]
+        for c in range(cast.n_cells):
+            here = bit(room.cells[c])
+            left = left | here if room.drawn[r + 1, c] > 0.0 else left & ~here
+        used = used and left != NONE
+    return used
+
+
+@inlined
+def _settle(board: Board, room: Room, cast: Cast, is_birth: bool) -> None:
+    """Write what was drawn."""
+    A, X, f, g, h = board.A, board.X, cast.f, cast.g, cast.h
+    # A column that was unseen may have had entries on one side.
+    for i in range(A.shape[0]):
+        A[i, f] = 0.0
+    for n in range(X.shape[0]):
+        X[n, f] = 0.0
+    for p in range(cast.size if is_birth else 0):
+        A[room.rows[p], f] = room.load[p]
+    for c in range(cast.n_cells):
+        n = room.cells[c]
+        X[n, f] = room.drawn[0, c]
+        X[n, g] = room.drawn[1, c]
+        if h >= 0:
+            X[n, h] = room.drawn[2, c]
+    note(board, f)
+    note(board, g)
+    if h >= 0:
+        note(board, h)
+
+
+@kernel
+def try_founding(  # type: ignore[no-untyped-def]
+    lik, board: Board, room: Room, n_seen: int, is_birth: bool, is_pair: bool, s: Stream
+) -> bool:
+    """Found a factor or end one, Eq. (39)-(40); tell whether anything changed."""
+    f, g, h, ways, weight = -1, -1, -1, 0, 0.0
+    if is_birth:
+        weight = _choose_receivers(board, room, n_seen, is_pair, -1, -1.0)[0]
+        target = uniform(s) * weight
+        weight, g, h = _choose_receivers(board, room, n_seen, is_pair, -1, target)
+        if g < 0 or n_seen == board.A.shape[1]:
+            return False
+    else:
+        ways = _choose_end(board, room, n_seen, is_pair, -1)[0]
+        if ways == 0:
+            return False
+        ways, f, g, h = _choose_end(board, room, n_seen, is_pair, int(uniform(s) * ways))
+        weight = _choose_receivers(board, room, n_seen, is_pair, f, -1.0)[0]
+    cast = _list_cast(board, room, f, g, h)
+    if cast.n_cells == 0:
+        return False
+    if not is_birth and board.other_bits[f] & ~(open_to(board, board.own_bits[f])) != NONE:
+        return False  # a cell that is not open would not be founded
+    total = _weigh_columns(board, room, cast)
+    if is_birth:
+        f = _choose_column(board, room, total, s)
+        cast = Cast(f, g, h, cast.n_receivers, cast.size, cast.n_cells)
+        # Ways to end f or others, were f there.
+        own = board.own_bits[f]
+        board.own_bits[f] = board.own_bits[g] | (board.own_bits[h] if is_pair else NONE)
+        room.seen[n_seen] = f
+        ways = _choose_end(board, room, n_seen + 1, is_pair, -1)[0]
+        board.own_bits[f] = own
+    _set_loads(board, room, cast, is_birth, s)
+    appeal = room.appeal[cast.n_cells] if is_pair else 1.0
+    log_ratio = math.log(weight / appeal) - math.log(ways) - math.log(room.slots[f] / total)
+    log_ratio += _log_column(board, f, cast.size, 0.0) + _log_loads(board, room, cast)
+    log_ratio += _divide(lik, board, room, cast, is_birth, s)
+    is_accepted = (log_ratio if is_birth else -log_ratio) > -exponential(s)
+    if is_accepted and _are_used(board, room, cast, is_birth):
+        _settle(board, room, cast, is_birth)
+        return True
+    return False
