@@ -155,14 +155,37 @@ def test_a_step_leaves_the_posterior(t, has_gaps):
     assert np.abs(change(Y, t, 6_000)).max() < limit
 
 
+def factor_moves_in_any_data(monkeypatch, closed, tries):
+    """Make sweeps move factors of data without zeros: cells up to ``closed`` are not open."""
+
+    def move(*arguments):
+        *front, _tries, _closed, s = arguments
+        move_factors(*front, tries, closed, s)
+
+    monkeypatch.setattr(gibbs, "may_serve", lambda likelihood, data: True)
+    monkeypatch.setattr(gibbs, "have_zeros", lambda Y: True)
+    monkeypatch.setattr(gibbs, "move_factors", move)
+
+
 @pytest.mark.parametrize("data", ["complete", "missing"])
 def test_geweke_with_factor_moves(monkeypatch, data):
     """Sweeps with the moves made for any data pass the joint-distribution test."""
-    monkeypatch.setattr(gibbs, "may_serve", lambda likelihood, data: True)
-    monkeypatch.setattr(gibbs, "have_zeros", lambda Y: True)
+    factor_moves_in_any_data(monkeypatch, 0.0, 8)
     outcome = geweke(
         parse_case(f"bivariate-beta/exponential/joint/{data}"), 3_200, 1_600, 3, 0.01, 2
     )
+    assert outcome.is_accepted, outcome.worst
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("data", ["complete", "missing"])
+@pytest.mark.parametrize("prior", ["bivariate-beta", "copula"])
+def test_long_geweke_with_factor_moves(monkeypatch, prior, data):
+    """The same with small cells closed, many tries, and chains long enough to tell."""
+    factor_moves_in_any_data(monkeypatch, 0.1, 30)
+    case = parse_case(f"{prior}/exponential/joint/{data}")
+    outcome = geweke(case, 64_000, 32_000, 3, 1e-3, 4)
+    print(prior, data, outcome.worst, outcome.threshold)
     assert outcome.is_accepted, outcome.worst
 
 
