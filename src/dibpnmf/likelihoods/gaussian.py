@@ -97,20 +97,20 @@ def _gather(epsilon, row, cells, a, X, i):  # type: ignore[no-untyped-def]
 
 
 @reassociated
-def _products(x, left):  # type: ignore[no-untyped-def]
-    """Return Σ x² and Σ x (y − λ)."""
+def _products(x, left, start, n):  # type: ignore[no-untyped-def]
+    """Return Σ x² and Σ x (y − λ) over n cells."""
     q, h = 0.0, 0.0
-    for j in range(x.size):
-        q += x[j] * x[j]
-        h += x[j] * left[j]
+    for j in range(n):
+        q += x[start + j] * x[start + j]
+        h += x[start + j] * left[j]
     return q, h
 
 
 @inlined
-def _subtract(left, change, x):  # type: ignore[no-untyped-def]
+def _subtract(left, change, x, start, n):  # type: ignore[no-untyped-def]
     """Take change·x from y − λ."""
-    for j in range(x.size):
-        left[j] -= change * x[j]
+    for j in range(n):
+        left[j] -= change * x[start + j]
 
 
 @implements_open_row(GaussianKernel)
@@ -133,8 +133,8 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
         q = lists.gram[k, k]
         h = row.totals[k]
     else:
-        n = row.stored[0]
-        q, h = _products(row.hit_x[k * n : (k + 1) * n], row.y)
+        n = np.uint64(row.stored[0])
+        q, h = _products(row.hit_x, row.y, np.uint64(k) * n, n)
     row.support[0, _H] = h + a * q
     row.support[0, _Q] = q
     row.support[0, _TAKEN] = a
@@ -178,8 +178,8 @@ def _put_entry(lik, row, entry, complete, lists, k, v):  # type: ignore[no-untyp
         for j in range(K):
             row.totals[j] -= (v - a) * lists.gram[k, j]
     else:
-        n = row.stored[0]
-        _subtract(row.y, v - a, row.hit_x[k * n : (k + 1) * n])
+        n = np.uint64(row.stored[0])
+        _subtract(row.y, v - a, row.hit_x, np.uint64(k) * n, n)
 
 
 @implements_row_log_likelihood(GaussianKernel)
