@@ -452,8 +452,8 @@ MUTANTS = [
     Mutant(
         "peak proposal without W' in its acceptance",
         "likelihoods/peak_proposal.py",
-        "total -= log_odds + slab.log_height - entry.level - log_mass\n",
-        "total -= log_odds + slab.log_height - entry.level\n",
+        "total -= log_odds + slab.log_height - log_mass\n",
+        "total -= log_odds + slab.log_height\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
@@ -461,6 +461,13 @@ MUTANTS = [
         "likelihoods/peak_proposal.py",
         "product *= odds / deviation\n",
         "product *= odds\n",
+        (GRID_TWINS, PEAK_TWINS),
+    ),
+    Mutant(
+        "peak proposal with the level of other units",
+        "likelihoods/poisson.py",
+        "return log_ratio(lik, support, m, c, level, v), 1.0\n",
+        "return log_ratio(lik, support, m, c, 0.0, v) - level, 1.0\n",
         (GRID_TWINS, PEAK_TWINS),
     ),
     Mutant(
@@ -628,7 +635,7 @@ MUTANTS = [
     Mutant(
         "stale λ after an update, Gaussian with missing cells",
         "likelihoods/gaussian.py",
-        "        left[j] -= change * x[j]\n",
+        "        left[j] -= change * x[start + j]\n",
         "        pass\n",
         (ROW_TWINS, geweke(GAUSSIAN_MISSING)),
     ),

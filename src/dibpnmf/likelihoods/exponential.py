@@ -407,11 +407,11 @@ def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
 
 
 @implements_split(ExponentialKernel)
-def _split(lik, support, m, c, v):  # type: ignore[no-untyped-def]
+def _split(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
     if c == m:
         rest, product, _slope, _bend = stored_sums(support, v, c)
-        return -rest, product
-    return support_log_likelihood(support, m, c, v), 1.0
+        return -rest - level, product
+    return support_log_likelihood(support, m, c, v) - level, 1.0
 
 
 implements_draw_entry(ExponentialKernel)(draw_near)

@@ -49,8 +49,8 @@ _slopes = KernelFunction(
 )
 _split = KernelFunction(
     "split",
-    "log p(y | b + v x), of an Entry's fields and v, as r and q of which it is r − log q: "
-    "(lik, support, m, c, v).",
+    "`log_ratio`, of an Entry's fields and v, as r and q of which it is r − log q: "
+    "(lik, support, m, c, level, v).",
 )
 expectation, implements_expectation = _expectation.call, _expectation.implement
 has_slopes, implements_has_slopes = _has_slopes.call, _has_slopes.implement
@@ -156,6 +156,8 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
     if a == 0.0 and not switch_on:
         return 0.0, True
     support, m, c, tau = entry.support, entry.m, entry.c, slab.rate
+    # From "on" to "on" it cancels, and of numbers less a level of −10²⁰ nothing is left.
+    level = 0.0 if switch_on and a > 0.0 else entry.level
     new, total, product = 0.0, 0.0, 1.0
     if switch_on:
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
@@ -164,22 +166,21 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
         else:
             z = draw_core(s)
             new = max(v * math.exp(step + deviation * z), SMALLEST)
-        rest, factor = split(lik, support, m, c, new)
+        rest, factor = split(lik, support, m, c, level, new)
         log_density, share = _proposed(z, new, deviation, tau)
         total += rest - tau * new - log_density
         product *= new / (factor * share)
     if a > 0.0:
         z = (math.log(a / v) - step) / deviation
-        rest, factor = split(lik, support, m, c, a)
+        rest, factor = split(lik, support, m, c, level, a)
         log_density, share = _proposed(z, a, deviation, tau)
         total -= rest - tau * a - log_density
         product *= factor * share / a
-    # From "on" to "on" the rest cancels, and of numbers less a level of −10²⁰ nothing is left.
     if a == 0.0:
-        total += log_odds + slab.log_height - entry.level - log_mass
+        total += log_odds + slab.log_height - log_mass
         product *= deviation / odds
     elif not switch_on:
-        total -= log_odds + slab.log_height - entry.level - log_mass
+        total -= log_odds + slab.log_height - log_mass
         product *= odds / deviation
     if total + math.log(product / uniform(s)) >= 0.0:
         return new, True

@@ -162,8 +162,8 @@ def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
 
 
 @implements_split(PoissonKernel)
-def _split(lik, support, m, c, v):  # type: ignore[no-untyped-def]
-    return log_ratio(lik, support, m, c, 0.0, v), 1.0
+def _split(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
+    return log_ratio(lik, support, m, c, level, v), 1.0
 
 
 implements_draw_entry(PoissonKernel)(draw_near)
