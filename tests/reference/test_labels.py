@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from dibpnmf.inference import labels
 from dibpnmf.inference.gibbs import summarise
@@ -144,3 +145,40 @@ def test_relabel(small):
     got = small.A.copy()
     labels.relabel(got, scales, order)
     np.testing.assert_allclose(got, (small.A * scales)[:, order], rtol=1e-15)
+
+
+@FIXED
+@given(small=SMALL)
+def test_exchange_of_columns_with_their_odds(small):
+    """Columns exchanged with their γ, accepted by the joint density, Eq. (42)."""
+    model, draw = random_draw(small, "gaussian-process")
+    prior, K = model.prior, small.A.shape[1]
+    log_odds = prior.log_odds(draw.prior)
+    # √(σ²+η²) Φ⁻¹(μ), for σ = η = 1.
+    bounds = math.sqrt(2.0) * stats.norm.ppf(np.exp(np.cumsum(draw.prior.log_nu)))
+    state = draw.prior._replace(g=draw.prior.g.copy())
+    counts = summarise(draw.loadings).counts
+    got = np.arange(K)
+    prior.exchange(stream(SEED, 1, 0, LABELS), state, counts, got)
+    s = stream(SEED, 1, 0, LABELS)
+    order, g = np.arange(K), draw.prior.g.copy()
+
+    def log_joint(order, g) -> float:
+        loadings = (small.A[:, order], small.X[:, order])
+        changed = draw._replace(loadings=loadings, prior=draw.prior._replace(g=g))
+        return model.log_joint(changed, small.observations)
+
+    for k in range(2 * K):
+        pair = (k, k + 1) if k < K else (int(uniform(s) * K), int(uniform(s) * K))
+        if pair[0] == pair[1] or pair[1] == K or np.isinf(bounds[list(pair)]).any():
+            continue
+        swap = np.arange(K)
+        swap[list(pair)] = swap[list(pair[::-1])]
+        moved = (g - bounds)[:, swap] + bounds
+        gap = log_joint(order[swap], moved) - log_joint(order, g)
+        if math.log(uniform(s)) < gap:
+            order, g = order[swap], moved
+    np.testing.assert_array_equal(got, order)
+    np.testing.assert_allclose(state.g, g, rtol=1e-7, atol=1e-7)
+    np.testing.assert_array_equal(counts[1], (small.X[:, order] > 0.0).sum(axis=0))
+    np.testing.assert_allclose(prior.log_odds(state), log_odds[:, order], rtol=1e-6, atol=1e-6)

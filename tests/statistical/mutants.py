@@ -752,6 +752,20 @@ MUTANTS = [
         (FACTORS,),
     ),
     Mutant(
+        "columns exchanged without the density of one's thresholds",
+        "priors/gaussian_process.py",
+        "        + log_normal_pair(g[0, j] - up, g[1, j] - up, sigma, r, one_minus_r2)\n",
+        "        + log_normal_pair(g[0, j], g[1, j], sigma, r, one_minus_r2)\n",
+        (LABEL_TWINS, geweke(GP, 64_000)),
+    ),
+    Mutant(
+        "columns exchanged while their thresholds stay",
+        "priors/gaussian_process.py",
+        "            g[t, j], g[t, k] = g[t, k] + up, g[t, j] - up\n",
+        "            g[t, j], g[t, k] = g[t, k], g[t, j]\n",
+        (LABEL_TWINS, geweke(GP, 64_000)),
+    ),
+    Mutant(
         "run of sticks without the stick after it",
         "priors/stick_pairs.py",
         "        value += _log_pair_of(target.theta, t, target.total - x, log_nu[1 - t, stop])\n",

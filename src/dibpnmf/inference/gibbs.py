@@ -143,12 +143,16 @@ def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: i
 
 
 def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) -> Info:
-    """Draw τ, then move column scales and order, Eq. (22)-(25); loadings and τ in place."""
+    """Draw τ, then move column scales and order, Eq. (22)-(25), (42).
+
+    Loadings, τ and what travels with columns of the prior change in place.
+    """
     s = problem.stream(sweep, streams.LABELS)
     summary = summarise(state.loadings)
     scales = problem.loadings.move(s, state.tau, summary)
     order = np.empty(state.K, np.int64)
     draw_order(s, summary.counts, log_odds, order)
+    problem.prior.exchange(s, state.prior, summary.counts, order)
     scales = np.array([scales, 1.0 / scales])
     for t in range(2):
         relabel(state.loadings[t], scales[t], order)

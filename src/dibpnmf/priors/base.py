@@ -20,6 +20,7 @@ from scipy.special import expit
 from dibpnmf.random import Stream, gamma
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 State = TypeVar("State", bound=NamedTuple)
 
 
@@ -100,6 +101,12 @@ class Prior(ABC, Generic[State]):
 
         ``sizes`` (2,) tells out of how many entries they are counted. Where a count is 0, the
         masks of both sides are summed out over all that leave a side of the column empty.
+        """
+
+    def exchange(self, s: Stream, state: State, counts: Floats, order: Ints) -> None:
+        """Exchange columns with their π, where the prior allows for that; all in place.
+
+        ``order[k]`` is the column that moves to k, and ``counts`` are those of the masks then.
         """
 
     @abstractmethod

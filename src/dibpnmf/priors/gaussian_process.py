@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dibpnmf._compile import kernel, overwrite
-from dibpnmf.priors.base import Floats, Prior, positive_log_density, start_value
+from dibpnmf.priors.base import Floats, Ints, Prior, positive_log_density, start_value
 from dibpnmf.priors.stick_pairs import (
     _TAIL_TRIES,
     first_of_tail,
@@ -424,6 +424,45 @@ def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned
 
 
 @kernel
+def _try_exchange(  # type: ignore[no-untyped-def]
+    s: Stream, sigma: float, r: float, one_minus_r2: float, bounds, g, counts, order, j: int, k: int
+) -> None:
+    up = bounds[j] - bounds[k]
+    log_ratio = (
+        log_normal_pair(g[0, k] + up, g[1, k] + up, sigma, r, one_minus_r2)
+        + log_normal_pair(g[0, j] - up, g[1, j] - up, sigma, r, one_minus_r2)
+        - log_normal_pair(g[0, j], g[1, j], sigma, r, one_minus_r2)
+        - log_normal_pair(g[0, k], g[1, k], sigma, r, one_minus_r2)
+    )
+    if math.log(uniform(s)) < log_ratio:
+        order[j], order[k] = order[k], order[j]
+        for t in range(2):
+            g[t, j], g[t, k] = g[t, k] + up, g[t, j] - up
+            counts[t, j], counts[t, k] = counts[t, k], counts[t, j]
+
+
+@kernel
+def exchange(s: Stream, noise: Noise, state: GPState, counts, order) -> None:  # type: ignore[no-untyped-def]
+    """Exchange columns with their γ, the sticks staying, in place, Eq. (42).
+
+    Neighbours first, then as many pairs at random.
+    """
+    K = state.log_nu.size
+    r, one_minus_r2 = correlation(state.theta[1])
+    bounds = np.empty(K)
+    log_mu = 0.0
+    for k in range(K):
+        log_mu += state.log_nu[k]
+        bounds[k] = threshold(noise, log_mu)
+    for try_ in range(2 * K):
+        j, k = try_, try_ + 1
+        if try_ >= K:
+            j, k = int(uniform(s) * K), int(uniform(s) * K)
+        if j != k and k < K and bounds[j] > -math.inf and bounds[k] > -math.inf:
+            _try_exchange(s, noise.sigma, r, one_minus_r2, bounds, state.g, counts, order, j, k)
+
+
+@kernel
 def update(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move g, s, α and the sticks with h summed out, in place."""
     for _ in range(ROUNDS):
@@ -524,6 +563,10 @@ class GaussianProcess(Prior[GPState]):
     def update(self, s: Stream, state: GPState, counts: Floats, sizes: Floats) -> GPState:
         """Move thresholds, s, α and sticks with h summed out."""
         return self._run(update, s, state, counts, sizes)
+
+    def exchange(self, s: Stream, state: GPState, counts: Floats, order: Ints) -> None:
+        """Exchange columns together with their thresholds' distance from g."""
+        exchange(s, self._noise, state, counts, order)
 
     def update_literal(self, s: Stream, state: GPState, counts: Floats, sizes: Floats) -> GPState:
         """Algorithm 1: h, g, s, α, then Metropolis-Hastings for μ."""
