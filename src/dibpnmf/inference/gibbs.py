@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
-from dibpnmf.inference.factors import MISSING, TRIES, have_zeros, may_serve, move_factors
+from dibpnmf.inference.factors import (
+    MISSING,
+    TRIES,
+    have_zeros,
+    may_serve,
+    move_factors,
+    places_of,
+)
 from dibpnmf.inference.labels import (
     column_summaries,
     draw_order,
@@ -107,27 +114,34 @@ def update_side(
 
 def factor_moves(
     problem: Problem, state: State, counts: Floats, slabs: Floats, sweep: int
-) -> Callable[[Floats], None] | None:
+) -> Callable[[Any, Floats], None] | None:
     """Moves of whole factors, Eq. (39)-(41), where they are made for the data, else None.
 
-    They move loadings and counts in place, given the log odds.
+    They move loadings and counts in place, and so the prior's state and log odds that are given.
     """
     observations = problem.observations
-    if sweep < FRESH or not problem.prior.holds_factors:
-        return None
-    if not may_serve(problem.likelihood, observations):
+    if sweep < FRESH or not may_serve(problem.likelihood, observations):
         return None
     Y = gathered(problem.executor, observations, MISSING)
     if not have_zeros(Y):
         return None
     s = problem.stream(sweep, streams.FACTORS)
 
-    def move(log_odds: Floats) -> None:
+    order = np.empty(state.K, np.int64)
+
+    def move(prior: Any, log_odds: Floats) -> None:
+        places = places_of(problem.prior, prior, problem.sizes)
+        if places is None:
+            return
         for t, side in enumerate((Y, Y.T.copy())):
             move_factors(
-                problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
-                log_odds[1 - t], slabs[t], slabs[1 - t], counts[t], counts[1 - t], TRIES, 0.0, s,
+                problem.likelihood, side, places, state.loadings[t], state.loadings[1 - t],
+                log_odds[t], log_odds[1 - t], slabs[t], slabs[1 - t], counts[t], counts[1 - t], t,
+                TRIES, 0.0, order, s,
             )  # fmt: skip
+            if problem.loadings.by_column:
+                state.tau[:] = problem.loadings.take(state.tau, order)
+                slabs[:] = slabs[:, order]
 
     return move
 

@@ -115,11 +115,12 @@ def update_with_unseen(
     loadings: tuple[Floats, Floats],
     counts: Floats,
     slabs: Floats,
-    move: Callable[[Floats], None] | None = None,
+    move: Callable[[Any, Floats], None] | None = None,
 ) -> Any:
     """Move sticks and θ with the masks of unseen columns summed out, then draw these.
 
-    ``move`` is for moves of factors, given the log odds, that have these masks summed out as well.
+    ``move`` is for moves of factors, given the new state and log odds, which change in place; these
+    masks are summed out of them as well.
 
     ``loadings`` and ``counts`` are updated in place: a column that is in use on both sides
     stays, every other is redrawn. Returns the new state of the prior.
@@ -128,6 +129,6 @@ def update_with_unseen(
     state = prior.update(s, state, counts, sizes)
     log_odds = prior.log_odds(state)
     if move is not None:
-        move(log_odds)
+        move(state, log_odds)
     redraw_unseen(s, log_odds, *loadings, counts, slabs)
     return state

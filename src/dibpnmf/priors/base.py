@@ -35,8 +35,6 @@ class Prior(ABC, Generic[State]):
 
     name: ClassVar[str]
     theta_names: ClassVar[tuple[str, ...]]
-    # Whether its sticks hold factors in place, so that sweeps of small matrices move whole ones.
-    holds_factors: ClassVar[bool] = False
 
     @classmethod
     def from_params(cls, params: Mapping[str, Any] | None) -> Self:

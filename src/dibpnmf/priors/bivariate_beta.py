@@ -164,5 +164,6 @@ class BivariateBeta(PairedSticksPrior):
     def _hyper(self) -> list[list[float]]:
         return [[self.a_shape, self.a_rate], [self.b_shape, self.b_rate]]
 
-    def _theta_tuple(self, theta: Floats) -> Theta:
+    def theta_tuple(self, theta: Floats) -> Theta:
+        """Make the NamedTuple that `log_pair` is resolved by."""
         return Theta(*theta.tolist())

@@ -190,7 +190,8 @@ class FGMCopula(PairedSticksPrior):
     def _hyper(self) -> list[list[float]]:
         return [[self.alpha1_shape, self.alpha1_rate], [self.alpha2_shape, self.alpha2_rate]]
 
-    def _theta_tuple(self, theta: Floats) -> Theta:
+    def theta_tuple(self, theta: Floats) -> Theta:
+        """Make the NamedTuple that `log_pair` is resolved by."""
         return Theta(*theta.tolist())
 
     def _theta_log_density(self, theta: Floats) -> float:

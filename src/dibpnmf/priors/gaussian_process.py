@@ -23,7 +23,7 @@ from dibpnmf.priors.stick_pairs import (
     log_unseen,
     truncated_beta,
 )
-from dibpnmf.random import Stream, gamma, normal, normal_below, uniform
+from dibpnmf.random import Stream, exponential, gamma, normal, normal_below, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 from dibpnmf.special import HALF_LOG_2PI, log_ndtr, log_ndtr_both, ndtri_exp, times_log
 
@@ -424,31 +424,13 @@ def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned
 
 
 @kernel
-def _try_exchange(  # type: ignore[no-untyped-def]
-    s: Stream, sigma: float, r: float, one_minus_r2: float, bounds, g, counts, order, j: int, k: int
-) -> None:
-    up = bounds[j] - bounds[k]
-    log_ratio = (
-        log_normal_pair(g[0, k] + up, g[1, k] + up, sigma, r, one_minus_r2)
-        + log_normal_pair(g[0, j] - up, g[1, j] - up, sigma, r, one_minus_r2)
-        - log_normal_pair(g[0, j], g[1, j], sigma, r, one_minus_r2)
-        - log_normal_pair(g[0, k], g[1, k], sigma, r, one_minus_r2)
-    )
-    if math.log(uniform(s)) < log_ratio:
-        order[j], order[k] = order[k], order[j]
-        for t in range(2):
-            g[t, j], g[t, k] = g[t, k] + up, g[t, j] - up
-            counts[t, j], counts[t, k] = counts[t, k], counts[t, j]
-
-
-@kernel
 def exchange(s: Stream, noise: Noise, state: GPState, counts, order) -> None:  # type: ignore[no-untyped-def]
     """Exchange columns with their γ, the sticks staying, in place, Eq. (42).
 
     Neighbours first, then as many pairs at random.
     """
-    K = state.log_nu.size
-    r, one_minus_r2 = correlation(state.theta[1])
+    K, g = state.log_nu.size, state.g
+    r, _ = correlation(state.theta[1])
     bounds = np.empty(K)
     log_mu = 0.0
     for k in range(K):
@@ -458,8 +440,15 @@ def exchange(s: Stream, noise: Noise, state: GPState, counts, order) -> None:  #
         j, k = try_, try_ + 1
         if try_ >= K:
             j, k = int(uniform(s) * K), int(uniform(s) * K)
-        if j != k and k < K and bounds[j] > -math.inf and bounds[k] > -math.inf:
-            _try_exchange(s, noise.sigma, r, one_minus_r2, bounds, state.g, counts, order, j, k)
+        if j == k or k == K or bounds[j] == -math.inf or bounds[k] == -math.inf:
+            continue
+        up = bounds[j] - bounds[k]
+        gap = g[0, k] + g[1, k] - g[0, j] - g[1, j] + 2.0 * up
+        if up * gap < noise.sigma**2 * (1.0 + r) * exponential(s):
+            order[j], order[k] = order[k], order[j]
+            for t in range(2):
+                g[t, j], g[t, k] = g[t, k] + up, g[t, j] - up
+                counts[t, j], counts[t, k] = counts[t, k], counts[t, j]
 
 
 @kernel
@@ -530,7 +519,8 @@ class GaussianProcess(Prior[GPState]):
     theta_names: ClassVar[tuple[str, ...]] = ("alpha", "s")
 
     @property
-    def _noise(self) -> Noise:
+    def noise(self) -> Noise:
+        """Fixed scales."""
         return Noise(self.sigma, self.eta)
 
     def _fixed_theta(self) -> list[float | None]:
@@ -553,12 +543,12 @@ class GaussianProcess(Prior[GPState]):
         new.log_nu[:start] = state.log_nu
         new.g[:, :start] = state.g
         new.h_sum[:, :start] = state.h_sum
-        extend(s, self._noise, new, start)
+        extend(s, self.noise, new, start)
         return new
 
     def log_odds(self, state: GPState) -> Floats:
         """Log odds of a mask entry: π = γ."""
-        return log_odds_of_state(self._noise, state.log_nu, state.g)
+        return log_odds_of_state(self.noise, state.log_nu, state.g)
 
     def update(self, s: Stream, state: GPState, counts: Floats, sizes: Floats) -> GPState:
         """Move thresholds, s, α and sticks with h summed out."""
@@ -566,7 +556,7 @@ class GaussianProcess(Prior[GPState]):
 
     def exchange(self, s: Stream, state: GPState, counts: Floats, order: Ints) -> None:
         """Exchange columns together with their thresholds' distance from g."""
-        exchange(s, self._noise, state, counts, order)
+        exchange(s, self.noise, state, counts, order)
 
     def update_literal(self, s: Stream, state: GPState, counts: Floats, sizes: Floats) -> GPState:
         """Algorithm 1: h, g, s, α, then Metropolis-Hastings for μ."""
@@ -574,7 +564,7 @@ class GaussianProcess(Prior[GPState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> GPState:  # type: ignore[no-untyped-def]
         new = GPState(*(field.copy() for field in state))
-        kernel(s, self._noise, new, counts, sizes, self._learned, self._hypers)
+        kernel(s, self.noise, new, counts, sizes, self._learned, self._hypers)
         return new
 
     def log_density(self, state: GPState) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -529,8 +529,6 @@ def update_literal(s: Stream, kind, state: PairState, counts, sizes, learned, hy
 class PairedSticksPrior(Prior[PairState]):
     """A prior of stick pairs; its file adds the pair's density, its draw and the θ update."""
 
-    holds_factors: ClassVar[bool] = True
-
     @abstractmethod
     def _start_theta(self, s: Stream) -> list[float]:
         """Fixed or drawn values of θ."""
@@ -544,7 +542,7 @@ class PairedSticksPrior(Prior[PairState]):
         log_nu = np.empty((2, K))
         start = state.log_nu.shape[1]
         log_nu[:, :start] = state.log_nu
-        extend(s, self._theta_tuple(state.theta), state.theta, log_nu, start)
+        extend(s, self.theta_tuple(state.theta), state.theta, log_nu, start)
         return PairState(log_nu, state.theta.copy())
 
     def log_odds(self, state: PairState) -> Floats:
@@ -563,7 +561,7 @@ class PairedSticksPrior(Prior[PairState]):
 
     def _run(self, kernel, s, state, counts, sizes) -> PairState:  # type: ignore[no-untyped-def]
         new = PairState(state.log_nu.copy(), state.theta.copy())
-        kind = self._theta_tuple(new.theta)
+        kind = self.theta_tuple(new.theta)
         kernel(s, kind, new, counts, sizes, self._learned, self._hypers)
         return new
 
@@ -571,11 +569,11 @@ class PairedSticksPrior(Prior[PairState]):
         """Log density of θ and of the sticks as log ν."""
         value = self._theta_log_density(state.theta)
         for x, y in state.log_nu.T:
-            value += log_pair(self._theta_tuple(state.theta), x, y)
+            value += log_pair(self.theta_tuple(state.theta), x, y)
         return value
 
     @abstractmethod
-    def _theta_tuple(self, theta: Floats) -> NamedTuple:
+    def theta_tuple(self, theta: Floats) -> NamedTuple:
         """Make the NamedTuple that `log_pair` is resolved by."""
 
     def _theta_log_density(self, theta: Floats) -> float:

@@ -8,8 +8,8 @@ others, the receivers, give up or take over its cells. As seen from the side who
 - "pair": a new factor f has the rows of two receivers that share none. It may take over any of
   the cells in which none of these rows has a zero, here called open.
 - "twin": f has the rows of one receiver; the two divide the open cells between them.
-- "loan": no factor comes or goes. A row with a factor g of its own takes up factor f, or leaves
-  it, and g gives up, or takes over, cells of f.
+- "loan": no factor comes or goes. The rows of a factor g together take up factor f, or leave it,
+  and g gives up, or takes over, cells of f.
 
 Each is the other way round, too. Given A the rows of X are independent, and given x_nf so are the
 receivers: entries (n, f), then those of the receivers, are drawn for every open n from proposals
@@ -17,11 +17,13 @@ that are normal densities of the log about a guess with a share of the prior, an
 for f have the receivers' entries summed out, near enough. So which of the cells f takes over need
 not be guessed: the ratio, Eq. (39)-(41), is that of sums over all ways to divide them.
 
-Masks of unseen columns are summed out (see `unseen`): f is drawn among these columns by what its
-sticks think of so many entries. Afterwards unseen columns have to be drawn anew.
+Masks of unseen columns are summed out (see `unseen`), and afterwards have to be drawn anew. A new
+factor comes with sticks that fit it (see `places`): those of an unseen column would not.
 """
 
+from dibpnmf.inference.factors import gp_places, pair_places  # noqa: F401 - registered by this
 from dibpnmf.inference.factors.board import MISSING
 from dibpnmf.inference.factors.moves import TRIES, have_zeros, may_serve, move_factors
+from dibpnmf.inference.factors.places import places_of
 
-__all__ = ["MISSING", "TRIES", "have_zeros", "may_serve", "move_factors"]
+__all__ = ["MISSING", "TRIES", "have_zeros", "may_serve", "move_factors", "places_of"]

@@ -33,6 +33,8 @@ class Board(NamedTuple):
     own_bits: Bits  # of each column of A, the rows that use it
     other_bits: Bits  # of each column of X, its cells
     open_bits: Bits  # of each column, the cells that are open to all rows that use it
+    order: Ints  # which column is at each position of the sticks
+    side: int  # 0 if these rows are those of the matrix, 1 if they are its columns
 
 
 class Room(NamedTuple):
@@ -43,10 +45,11 @@ class Room(NamedTuple):
     cells: Ints  # the open ones
     seen: Ints  # columns in use on both sides
     base: Floats  # λ of these rows in one cell, without f and the receivers
+    bases: Floats  # the same in all of the cells
     load: Floats  # a_if
     centre: Floats  # of the proposal of log a_if
     drawn: Floats  # (3, N): new entries of f and of the receivers
-    slots: Floats  # weights of columns that f may be
+    slots: Floats  # weights of places that f may have
     appeal: Floats  # weight of a pair of receivers by the number of its open cells
 
 

@@ -27,11 +27,24 @@ from dibpnmf.inference.factors.entries import (
     log_weight,
     receive,
 )
+from dibpnmf.inference.factors.places import (
+    draw_last,
+    draw_point,
+    insert_point,
+    log_point,
+    note_merged,
+    note_places,
+    point_odds,
+    read_point,
+    remove_point,
+    weigh_places,
+)
 from dibpnmf.inference.unseen import log_off
 from dibpnmf.likelihoods.peak_proposal import LOG_ALL
+from dibpnmf.priors.stick_pairs import log_unseen
 from dibpnmf.random import Stream, exponential, normal, uniform
 
-_USED = 0.6  # share of the open cells that f is expected to take, for the choice of a column
+_USED = 0.6  # share of the open cells that f is expected to take, for the choice of a place
 _COMMON, _OWN = 0.7, 0.35  # deviations of log a_if: common to all rows, and each of its own
 
 
@@ -111,37 +124,57 @@ def _divide(lik, board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream
 
 
 @inlined
-def _log_column(board: Board, k: int, rows: float, cells: float) -> float:
-    """Log prior of column k with so many entries on, less that of its being unseen, Eq. (37)."""
-    empty = board.A.shape[0] * log_off(board.own_odds[k])
-    other_empty = board.X.shape[0] * log_off(board.other_odds[k])
-    value = rows * board.own_odds[k] + empty + cells * board.other_odds[k] + other_empty
-    high, low = max(empty, other_empty), min(empty, other_empty)
-    return value - high - math.log1p(math.exp(low - high) - math.exp(low))
+def _log_column(board: Board, f: int, rows: float) -> float:
+    """Log prior of column f with so many rows on; its cells come in units of 1 − π, Eq. (39)."""
+    empty = board.A.shape[0] * log_off(board.own_odds[f])
+    return rows * board.own_odds[f] + empty + board.X.shape[0] * log_off(board.other_odds[f])
 
 
 @inlined
-def _weigh_columns(board: Board, room: Room, cast: Cast) -> float:
-    """Weigh all columns that are unseen, and f, by what f needs; return the sum."""
-    cells = max(_USED * cast.n_cells, 1.0)
-    top, total = -math.inf, 0.0
-    for k in range(board.A.shape[1]):
-        is_free = k == cast.f or not is_seen(board, k)
-        room.slots[k] = _log_column(board, k, cast.size, cells) if is_free else -math.inf
-        top = max(top, room.slots[k])
-    for k in range(board.A.shape[1]):
-        room.slots[k] = math.exp(room.slots[k] - top)
-        total += room.slots[k]
+def _log_unseen_column(board: Board, own_odds: float, other_odds: float) -> float:
+    """Log prior of a column's being unseen, Eq. (37)."""
+    return log_unseen(board.A.shape[0] * log_off(own_odds), board.X.shape[0] * log_off(other_odds))
+
+
+@inlined
+def _own_first(board: Board, odds):  # type: ignore[no-untyped-def]
+    """Put what there is of rows and columns of the matrix as own and other side, or back."""
+    return odds if board.side == 0 else (odds[1], odds[0])
+
+
+@inlined
+def _expected(board: Board, cast: Cast):  # type: ignore[no-untyped-def]
+    """How many entries f will have, on the rows' side of the matrix and on the columns'."""
+    return _own_first(board, (float(cast.size), max(_USED * cast.n_cells, 1.0)))
+
+
+@inlined
+def _weigh(board: Board, room: Room, places, cast: Cast, at: int) -> float:  # type: ignore[no-untyped-def]
+    """Weigh the places that f may have, were it not at position ``at``; return the sum."""
+    K, top, total = board.A.shape[1], -math.inf, 0.0
+    n0, n1 = _expected(board, cast)
+    if at >= 0:
+        note_merged(places, at)
+    weigh_places(places, n0, n1, room.slots)
+    for p in range(K + 1):
+        # The last step goes if f comes; if it goes, the steps to it and from it become one.
+        is_free = p < K - 1 if at < 0 else p != at and p != at + 1
+        if not is_free:
+            room.slots[p] = -math.inf
+        top = max(top, room.slots[p])
+    for p in range(K + 1):
+        room.slots[p] = math.exp(room.slots[p] - top)
+        total += room.slots[p]
     return total
 
 
 @inlined
-def _choose_column(board: Board, room: Room, total: float, s: Stream) -> int:
+def _choose_place(room: Room, K: int, total: float, s: Stream) -> int:
     chosen, u = -1, uniform(s) * total
-    for k in range(board.A.shape[1]):
-        if room.slots[k] > 0.0 and u >= 0.0:
-            chosen = k
-            u -= room.slots[k]
+    for p in range(K):
+        if room.slots[p] > 0.0 and u >= 0.0:
+            chosen = p
+            u -= room.slots[p]
     return chosen
 
 
@@ -305,46 +338,109 @@ def _settle(board: Board, room: Room, cast: Cast, is_birth: bool) -> None:
         note(board, h)
 
 
-@kernel
-def try_founding(  # type: ignore[no-untyped-def]
-    lik, board: Board, room: Room, n_seen: int, is_birth: bool, is_pair: bool, s: Stream
-) -> bool:
-    """Found a factor or end one, Eq. (39)-(40); tell whether anything changed."""
+@inlined
+def _place(board: Board, room: Room, places, cast: Cast, s: Stream):  # type: ignore[no-untyped-def]
+    """Draw a place and a point in it for f; return the place and its share of Eq. (40)."""
+    total = _weigh(board, room, places, cast, -1)
+    p = _choose_place(room, board.A.shape[1], total, s)
+    n0, n1 = _expected(board, cast)
+    draw_point(places, p, n0, n1, s)
+    f = cast.f
+    change = -_log_unseen_column(board, board.own_odds[f], board.other_odds[f])
+    board.own_odds[f], board.other_odds[f] = _own_first(board, point_odds(places))
+    return p, change + log_point(places) - math.log(room.slots[p] / total)
+
+
+@inlined
+def _displace(board: Board, room: Room, places, cast: Cast, s: Stream):  # type: ignore[no-untyped-def]
+    """Draw a last step for when f has gone; return the position of f, and the same share."""
+    K, p = board.A.shape[1], 0
+    while board.order[p] != cast.f:
+        p += 1
+    if p == K - 1:
+        return p, 0.0, 0.0, 0.0
+    total = _weigh(board, room, places, cast, p)
+    n0, n1 = _expected(board, cast)
+    read_point(places, p, n0, n1)
+    own, other = _own_first(board, draw_last(places, p, s))
+    change = log_point(places) - math.log(room.slots[K] / total)
+    return p, change - _log_unseen_column(board, own, other), own, other
+
+
+@inlined
+def _reorder(board: Board, places, f: int, p: int, is_birth: bool) -> None:  # type: ignore[no-untyped-def]
+    """Put column f, and its point, at position p, from the end, or from there to the end."""
+    K = board.A.shape[1]
+    if is_birth:
+        insert_point(places, p)
+        for j in range(K - 1, p, -1):
+            board.order[j] = board.order[j - 1]
+        board.order[p] = f
+    else:
+        remove_point(places, p)
+        for j in range(p, K - 1):
+            board.order[j] = board.order[j + 1]
+        board.order[K - 1] = f
+    note_places(places)
+
+
+@inlined
+def _choose_cast(board: Board, room: Room, n_seen: int, is_birth: bool, is_pair: bool, s: Stream):  # type: ignore[no-untyped-def]
+    """Choose f and receivers, f < 0 if there are none; also W of Eq. (40) and D."""
     f, g, h, ways, weight = -1, -1, -1, 0, 0.0
     if is_birth:
         weight = _choose_receivers(board, room, n_seen, is_pair, -1, -1.0)[0]
         target = uniform(s) * weight
         weight, g, h = _choose_receivers(board, room, n_seen, is_pair, -1, target)
-        if g < 0 or n_seen == board.A.shape[1]:
-            return False
+        last = board.order[board.A.shape[1] - 1]
+        if g >= 0 and not is_seen(board, last):
+            f = last
+            # Ways to end f or others, were f there.
+            own = board.own_bits[f]
+            board.own_bits[f] = board.own_bits[g] | (board.own_bits[h] if is_pair else NONE)
+            room.seen[n_seen] = f
+            ways = _choose_end(board, room, n_seen + 1, is_pair, -1)[0]
+            board.own_bits[f] = own
     else:
         ways = _choose_end(board, room, n_seen, is_pair, -1)[0]
-        if ways == 0:
-            return False
-        ways, f, g, h = _choose_end(board, room, n_seen, is_pair, int(uniform(s) * ways))
-        weight = _choose_receivers(board, room, n_seen, is_pair, f, -1.0)[0]
+        if ways > 0:
+            ways, f, g, h = _choose_end(board, room, n_seen, is_pair, int(uniform(s) * ways))
+            weight = _choose_receivers(board, room, n_seen, is_pair, f, -1.0)[0]
+    return f, g, h, weight, ways
+
+
+@kernel
+def try_founding(  # type: ignore[no-untyped-def]
+    lik, board: Board, room: Room, places, n_seen: int, is_birth: bool, is_pair: bool, s: Stream
+) -> bool:
+    """Found a factor or end one, Eq. (39)-(40); tell whether anything changed."""
+    f, g, h, weight, ways = _choose_cast(board, room, n_seen, is_birth, is_pair, s)
+    if f < 0:
+        return False
     cast = _list_cast(board, room, f, g, h)
     if cast.n_cells == 0:
         return False
     if not is_birth and board.other_bits[f] & ~(open_to(board, board.own_bits[f])) != NONE:
         return False  # a cell that is not open would not be founded
-    total = _weigh_columns(board, room, cast)
+    own_odds, other_odds = board.own_odds[f], board.other_odds[f]
+    new_own, new_other = own_odds, other_odds
     if is_birth:
-        f = _choose_column(board, room, total, s)
-        cast = Cast(f, g, h, cast.n_receivers, cast.size, cast.n_cells)
-        # Ways to end f or others, were f there.
-        own = board.own_bits[f]
-        board.own_bits[f] = board.own_bits[g] | (board.own_bits[h] if is_pair else NONE)
-        room.seen[n_seen] = f
-        ways = _choose_end(board, room, n_seen + 1, is_pair, -1)[0]
-        board.own_bits[f] = own
+        p, log_ratio = _place(board, room, places, cast, s)
+        new_own, new_other = board.own_odds[f], board.other_odds[f]
+    else:
+        p, log_ratio, new_own, new_other = _displace(board, room, places, cast, s)
+        if p == board.A.shape[1] - 1:
+            return False  # it would not be founded there
     _set_loads(board, room, cast, is_birth, s)
     appeal = room.appeal[cast.n_cells] if is_pair else 1.0
-    log_ratio = math.log(weight / appeal) - math.log(ways) - math.log(room.slots[f] / total)
-    log_ratio += _log_column(board, f, cast.size, 0.0) + _log_loads(board, room, cast)
+    log_ratio += math.log(weight / appeal) - math.log(ways)
+    log_ratio += _log_column(board, f, cast.size) + _log_loads(board, room, cast)
     log_ratio += _divide(lik, board, room, cast, is_birth, s)
     is_accepted = (log_ratio if is_birth else -log_ratio) > -exponential(s)
     if is_accepted and _are_used(board, room, cast, is_birth):
+        board.own_odds[f], board.other_odds[f] = new_own, new_other
         _settle(board, room, cast, is_birth)
+        _reorder(board, places, f, p, is_birth)
         return True
+    board.own_odds[f], board.other_odds[f] = own_odds, other_odds
     return False

@@ -9,46 +9,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import kernel
+from dibpnmf._compile import inlined, kernel, overwrite
 from dibpnmf.inference.factors.board import MISSING, Board, Room, bit, list_seen, note
 from dibpnmf.inference.factors.founding import try_founding
 from dibpnmf.inference.factors.loans import try_loan
+from dibpnmf.inference.factors.places import note_places
+from dibpnmf.inference.labels import relabel
 from dibpnmf.likelihoods.exponential import ExponentialKernel
 from dibpnmf.observations import Observations
 from dibpnmf.random import Stream, uniform
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _MOST_ROWS = 64  # on either side: sets of rows are bits of one word
 _ZEROS = 0.1  # share of cells that are zero, from which on a cover of the others is rigid
-TRIES = 8  # moves of either side in a sweep
-_PAIRS, _TWINS = 0.4, 0.3  # shares of moves; the others are loans
+TRIES = 12  # moves of either side in a sweep
+_PAIRS, _TWINS = 0.2, 0.2  # shares of moves; the others are loans
 _APPEAL = 0.5  # log weight of a pair of receivers for each of its open cells
+
+
+@inlined
+def _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order) -> None:  # type: ignore[no-untyped-def]
+    """Move column order[k] to k, in all of these."""
+    is_changed = False
+    for k in range(order.size):
+        is_changed = is_changed or order[k] != k
+    if is_changed:
+        one = np.ones(order.size)
+        relabel(A, one, order)
+        relabel(X, one, order)
+        for line in (own_odds, other_odds, own_counts, other_counts):
+            overwrite(line, line[order])
 
 
 @kernel
 def move_factors(  # type: ignore[no-untyped-def]
-    lik, Y: Floats, A: Floats, X: Floats, own_odds: Floats, other_odds: Floats, own_slabs: Floats,
-    other_slabs: Floats, own_counts: Floats, other_counts: Floats, tries: int, closed: float,
-    s: Stream,
+    lik, Y: Floats, places, A: Floats, X: Floats, own_odds: Floats, other_odds: Floats,
+    own_slabs: Floats, other_slabs: Floats, own_counts: Floats, other_counts: Floats, side: int,
+    tries: int, closed: float, order: Ints, s: Stream,
 ) -> None:  # fmt: skip
-    """Try so many moves of all kinds; loadings and counts change in place.
+    """Try so many moves of all kinds; loadings, odds, counts and sticks change in place.
 
-    Cells of values up to ``closed`` are not open. Unseen columns have to be drawn afterwards.
+    Cells of values up to ``closed`` are not open. In the end column ``order[k]`` has moved to k.
+    Unseen columns have to be drawn afterwards.
     """
     (M, K), N = A.shape, X.shape[0]
-    most = max(M, N, K) + 1
+    most = max(M, N, K) + 2
     whole, numbers = np.empty((4, most), np.int64), np.empty((8, most))
+    bases = np.empty((M, N))
     bits = np.zeros((4, most), np.uint64)
     room = Room(
         borrow(whole[0]), borrow(whole[1]), borrow(whole[2]), borrow(whole[3]), borrow(numbers[0]),
-        borrow(numbers[1]), borrow(numbers[2]), borrow(numbers[3:6]), borrow(numbers[6]),
-        borrow(numbers[7]),
+        borrow(bases), borrow(numbers[1]), borrow(numbers[2]), borrow(numbers[3:6]),
+        borrow(numbers[6]), borrow(numbers[7]),
     )  # fmt: skip
     board = Board(
         borrow(Y), borrow(A), borrow(X), borrow(own_odds), borrow(other_odds), borrow(own_slabs),
         borrow(other_slabs), borrow(own_counts), borrow(other_counts), borrow(bits[0]),
-        borrow(bits[1]), borrow(bits[2]), borrow(bits[3]),
+        borrow(bits[1]), borrow(bits[2]), borrow(bits[3]), borrow(order), side,
     )  # fmt: skip
     for c in range(N + 1):
         room.appeal[c] = math.exp(_APPEAL * c)
@@ -58,16 +77,19 @@ def move_factors(  # type: ignore[no-untyped-def]
                 board.stored[i] |= bit(n)
     for k in range(K):
         note(board, k)
+        order[k] = k
+    note_places(places)
     n_seen = list_seen(board, room)
     for _ in range(tries):
         kind, is_birth = uniform(s), uniform(s) < 0.5
         if kind >= _PAIRS + _TWINS:
             try_loan(lik, board, room, n_seen, s)
-        elif try_founding(lik, board, room, n_seen, is_birth, kind < _PAIRS, s):
+        elif try_founding(lik, board, room, places, n_seen, is_birth, kind < _PAIRS, s):
             n_seen = list_seen(board, room)
+    _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order)
     # What was borrowed from is used again, so that it lives so long.
     whole[0, 0] = bits[0, 0] = 0
-    numbers[0, 0] = 0.0
+    numbers[0, 0] = bases[0, 0] = 0.0
 
 
 def may_serve(likelihood: NamedTuple, data: Observations) -> bool:
