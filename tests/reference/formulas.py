@@ -167,21 +167,21 @@ def entry_log_ratio(log_density, Y, observed, A, X, epsilon, i, k, v) -> float:
     return float(np.sum(gain[cells]))
 
 
-def log_mass_bound(ratios, hits, tau: float) -> float:
+def log_mass_bound(ratios, hits, tau: float, exp=np.exp) -> float:
     """Bound of E[p(y | b + v x) / p(y | b)] over the prior of v, exponential likelihood.
 
     Over intervals of v: the gain of the stored cells (b, x, y) at the right end, and the cost of
     all cells, with x/b = ``ratios``, at the left one, where it is read off two chords.
     """
     b, x, y = hits
-    ends = np.concatenate([[0.0], 3.0 ** np.arange(-5, 3), [np.inf]]) / tau
+    ends = np.concatenate([[0.0], 3.0 ** (0.5 * np.arange(-11, 5)), [np.inf]]) / tau
     probes = np.array([0.0, 1.0 / 16.0, 1.0]) / tau
     cost = np.interp(ends[:-1], probes, np.log1p(np.outer(probes, ratios)).sum(axis=1))
     with np.errstate(invalid="ignore", over="ignore"):
         after = np.array([np.sum(y / (b + v * x)) for v in ends[1:-1]] + [0.0])
         gain = np.sum(y / b) - after
         mass = np.exp(-tau * ends[:-1]) - np.exp(-tau * ends[1:])
-        return float(np.log(np.sum(mass * np.exp(np.maximum(gain - cost, -20.0)))))
+        return float(np.log(np.sum(mass * exp(np.maximum(gain - cost, -20.0)))))
 
 
 def log_likelihood(log_density, Y, observed, A, X, epsilon) -> float:

@@ -17,6 +17,7 @@ from dibpnmf.likelihoods.exponential import (
     Exponential,
     greatest_gain,
     log_mass_bound,
+    log_some_bound,
     sum_ratio,
 )
 from dibpnmf.likelihoods.grid_proposal import (
@@ -31,10 +32,12 @@ from dibpnmf.likelihoods.grid_proposal import (
 from dibpnmf.likelihoods.peak_proposal import find_peak, has_slopes
 from dibpnmf.likelihoods.rows import (
     BASE,
+    BLOCK,
     HIT_BASE,
     HIT_LOAD,
     HIT_VALUE,
     LOAD,
+    hits_of,
     list_entries,
     new_row,
     open_row,
@@ -186,6 +189,32 @@ def test_mass_is_below_its_bound(small, tau):
             assert formulas.entry_odds(log_ratio, -bound, tau) <= 1.0 + 1e-9
         if entry.c == 0:  # zeros only: "on" can but cost
             assert bound <= 1e-9
+
+
+@FIXED
+@given(small=st.one_of(SMALL, WIDE), tau=st.floats(0.1, 10.0))
+def test_bound_from_some_cells_is_no_less_than_that_from_all(small, tau):
+    """And the same but for its exponential, (1 − x/256)^(−256), where a block has all cells."""
+    small.A[0, 0] = 0.0
+    entry, row, lists = taken(small, 0, 0)
+    if small.likelihood.name != "exponential" or not small.observations.is_complete or not entry.m:
+        return
+    lines = entry.support
+    base = -entry.level - sum_ratio(lines, 0.0, entry.c)
+    twin = formulas.log_mass_bound(
+        lines[LOAD if entry.c < entry.m else HIT_LOAD, : entry.m]
+        / lines[BASE if entry.c < entry.m else HIT_BASE, : entry.m],
+        lines[[HIT_BASE, HIT_LOAD, HIT_VALUE], : entry.c], tau,
+        lambda x: np.where(x > 64.0, math.inf, (1.0 - np.minimum(x, 64.0) / 256.0) ** -256.0),
+    )  # fmt: skip
+    if entry.c < entry.m:
+        least = log_mass_bound(lines, entry.m, entry.c, base, tau)
+    hits = hits_of(row, True, lists, 0)
+    bound = log_some_bound(row, *hits, lists, 0, tau, 0.5) - LOG_DEFENDED
+    if entry.c < entry.m:
+        assert bound >= least - 1e-9
+    if entry.m <= BLOCK and twin > -15.0:
+        assert bound == pytest.approx(twin, rel=1e-6, abs=1e-6)
 
 
 @pytest.mark.parametrize("load", [1e-6, 1e-3])

@@ -128,7 +128,8 @@ def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, facto
     family, row, A = Exponential(), new_row(data.side(0), True, 1, 1), np.zeros((1, 1))
     kernel = family.kernel(epsilon)
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
-    entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
+    # Taken once, for every loading that it will have.
+    entry = take_entry(kernel, row, True, A, X, lists, 0, 0)._replace(present=math.nan)
     v, step, deviation, log_mass = find_peak(kernel, entry, log_odds, slab, 1.0, -math.inf)
     s, draws, a = stream(5, 0, 0, START), np.empty(25_600), 0.0
     for sweep in range(draws.size):

@@ -382,8 +382,8 @@ MUTANTS = [
     Mutant(
         "bound of the mass that takes the cost of the first probe below it",
         "likelihoods/exponential.py",
-        "            cost = first * low / near\n",
-        "            cost = first\n",
+        "        cost = first * low / near\n",
+        "        cost = first\n",
         (GRID_TWINS,),
     ),
     Mutant(
@@ -429,11 +429,39 @@ MUTANTS = [
         (GRID_TWINS,),
     ),
     Mutant(
-        "bound of some cells less the level of others",
+        "bound of some cells that cost more than they do",
         "likelihoods/exponential.py",
-        "base = sum_log(lines, BASE, LOAD, 0.0, padded(some))",
-        "base = sum_log(lines, BASE, LOAD, 0.0, padded(some)) - 5.0",
+        "            more *= r / p\n",
+        "            more *= 4.0 * r / p\n",
         (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of some cells with half the gain of the stored ones",
+        "likelihoods/exponential.py",
+        "gains[NODE, q] += ratio * vx / (b + vx)",
+        "gains[NODE, q] += 0.5 * ratio * vx / (b + vx)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "bound of some cells with powers below the exponential",
+        "likelihoods/exponential.py",
+        "e = 1.0 / (1.0 - x * 2.0**-8)",
+        "e = max(1.0 + x * 2.0**-8, 0.0)",
+        (GRID_TWINS,),
+    ),
+    Mutant(
+        "log likelihood of an entry that is on without its level",
+        "likelihoods/peak_proposal.py",
+        "rest, factor = entry.present - level, entry.present_factor",
+        "rest, factor = entry.present, entry.present_factor",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "log likelihood of an entry that is on without its factor",
+        "likelihoods/exponential.py",
+        "            product_now *= p_now\n",
+        "            product_now *= p\n",
+        (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "λ without an entry that has lost its digits",

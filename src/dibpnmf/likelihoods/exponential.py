@@ -25,8 +25,11 @@ from dibpnmf.likelihoods.rows import (
     HIT_LOAD,
     HIT_VALUE,
     LOAD,
+    MAX_NODES,
+    NODE,
     Entry,
     build_mean,
+    filled,
     find_lost,
     gather_hits,
     hits_of,
@@ -45,6 +48,7 @@ from dibpnmf.likelihoods.rows import (
 )
 
 _SMALL, _LARGE = 1e-120, 1e120  # of a product: ratios and a few factors more are still floats
+_STRETCH = 128  # stored cells that are summed up and multiplied in one go
 # A share of exact zeros above the first, or a variance below the second times the squared mean
 # (any mixture of exponentials has at least 1), plainly contradicts the likelihood.
 _MOSTLY, _EVEN = 0.75, 0.5
@@ -91,10 +95,10 @@ def sum_log(lines: Floats, base: int, load: int, v: float, m: int) -> float:
 
 
 @reassociated
-def _block(lines, v, start):  # type: ignore[no-untyped-def]
+def _stretch(lines, v, start, n):  # type: ignore[no-untyped-def]
     """Π λ, Σ y/λ, Σ s(t − 1) and Σ s(t(1 − 2s) − (1 − s)), t = y/λ, s = v x/λ, λ = b + v x."""
     p, ratios, first, second = 1.0, 0.0, 0.0, 0.0
-    for j in range(start, start + np.uint64(BLOCK)):
+    for j in range(start, start + n):
         mean = lines[HIT_BASE, j] + v * lines[HIT_LOAD, j]
         inverse = 1.0 / mean
         t, s = lines[HIT_VALUE, j] * inverse, v * lines[HIT_LOAD, j] * inverse
@@ -105,6 +109,21 @@ def _block(lines, v, start):  # type: ignore[no-untyped-def]
     return p, ratios, first, second
 
 
+@kernel
+def _log_stretch(lines: Floats, v: float, start: int, stop: int) -> float:
+    """Σ log(b + v x) over a stretch of stored cells whose product leaves the range of floats."""
+    total = 0.0
+    for at in range(start, stop, BLOCK):
+        n = min(BLOCK, stop - at)
+        p = _product(lines, HIT_BASE, HIT_LOAD, v, np.uint64(at), np.uint64(n))
+        if _SMALL < p < _LARGE:
+            total += math.log(p)
+        else:
+            for j in range(at, at + n):
+                total += math.log(lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+    return total
+
+
 @inlined
 def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float, float]:
     """Σ log λ + y/λ over the stored cells, as r + log q, and less its derivatives by log v.
@@ -112,8 +131,9 @@ def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float, f
     One division for each cell serves all. What a caller does not use is not computed.
     """
     logs, product, ratios, slope, bend = 0.0, 1.0, 0.0, 0.0, 0.0
-    for start in range(0, c, BLOCK):
-        p, r, first, second = _block(lines, v, np.uint64(start))
+    for start in range(0, c, _STRETCH):
+        n = min(filled(c) - start, _STRETCH)
+        p, r, first, second = _stretch(lines, v, np.uint64(start), np.uint64(n))
         ratios += r
         slope += first
         bend += second
@@ -123,8 +143,7 @@ def stored_sums(lines: Floats, v: float, c: int) -> tuple[float, float, float, f
                 logs += math.log(product)
                 product = 1.0
         else:
-            for j in range(start, min(start + BLOCK, c)):
-                logs += math.log(lines[HIT_BASE, j] + v * lines[HIT_LOAD, j])
+            logs += _log_stretch(lines, v, start, min(start + _STRETCH, c))
     return logs + ratios, product, slope, bend
 
 
@@ -180,47 +199,64 @@ def _pad(lines, m):  # type: ignore[no-untyped-def]
 
 
 @reassociated
-def _take_block(lines, a, start):  # type: ignore[no-untyped-def]
-    """Turn λ into b = λ − a x; return Π b, Σ y/b, Σ b, Σ x, Σ y and how many b are lost."""
+def _take_stretch(lines, a, present, start, n):  # type: ignore[no-untyped-def]
+    """Turn λ into b = λ − a x; return Π b, Σ y/b, Σ b, Σ x, Σ y and how many b are lost.
+
+    And with λ = b + present · x the first two for λ: Π λ, Σ y/λ.
+    """
     p, ratios, rest, loads, total, lost = 1.0, 0.0, 0.0, 0.0, 0.0, 0
-    for j in range(start, start + np.uint64(BLOCK)):
-        ax = a * lines[HIT_LOAD, j]
+    p_now, ratios_now = 1.0, 0.0
+    for j in range(start, start + n):
+        x, y = lines[HIT_LOAD, j], lines[HIT_VALUE, j]
+        ax = a * x
         b = lines[HIT_BASE, j] - ax
         lines[HIT_BASE, j] = b
+        mean = b + present * x
         lost += is_lost(b, ax)
         p *= b
-        ratios += lines[HIT_VALUE, j] / b
+        ratios += y / b
+        p_now *= mean
+        ratios_now += y / mean
         rest += b
-        loads += lines[HIT_LOAD, j]
-        total += lines[HIT_VALUE, j]
-    return p, ratios, rest, loads, total, lost
+        loads += x
+        total += y
+    return p, ratios, rest, loads, total, lost, p_now, ratios_now
 
 
 @inlined
-def _take_stored(lines, a, c):  # type: ignore[no-untyped-def]
-    """Take a·x out of the lines of stored cells: log likelihood, guess of v, how many are lost.
+def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
+    """Take a·x out of the lines of stored cells, in one pass for all that needs no search.
 
-    One pass for what a support of stored cells needs before its peak is looked for.
+    Returns the log likelihood without the entry, the guess of v, how many cells are lost, and the
+    log likelihood with the entry as it is, at loading ``present``, as r and q: it is r − log q.
     """
     logs, product, ratios = 0.0, 1.0, 0.0
+    logs_now, product_now, ratios_now = 0.0, 1.0, 0.0
     rest, loads, total, lost = 0.0, 0.0, 0.0, 0
-    for start in range(0, c, BLOCK):
-        p, r, b, x, y, gone = _take_block(lines, a, np.uint64(start))
+    for start in range(0, c, _STRETCH):
+        n, stop = min(filled(c) - start, _STRETCH), min(start + _STRETCH, c)
+        p, r, b, x, y, gone, p_now, r_now = _take_stretch(
+            lines, a, present, np.uint64(start), np.uint64(n)
+        )
         ratios += r
+        ratios_now += r_now
         rest += b
         loads += x
         total += y
         lost += gone
-        if _SMALL < p < _LARGE:
+        if _SMALL < min(p, p_now) and max(p, p_now) < _LARGE:
             product *= p
-            if not _SMALL < product < _LARGE:
-                logs += math.log(product)
-                product = 1.0
+            product_now *= p_now
         elif lost == 0:
-            for j in range(start, min(start + BLOCK, c)):
-                logs += math.log(lines[HIT_BASE, j])
-    rest -= padded(c) - c
-    return -logs - math.log(product) - ratios, _guess(rest, loads, total), lost
+            logs += _log_stretch(lines, 0.0, start, stop)
+            logs_now += _log_stretch(lines, present, start, stop)
+        if not (_SMALL < min(product, product_now) and max(product, product_now) < _LARGE):
+            logs += math.log(product)
+            logs_now += math.log(product_now)
+            product, product_now = 1.0, 1.0
+    rest -= filled(c) - c
+    level = -logs - math.log(product) - ratios
+    return level, _guess(rest, loads, total), lost, -logs_now - ratios_now, product_now
 
 
 @inlined
@@ -237,7 +273,7 @@ def entry_of(lines: Floats, grid: Floats, m: int, c: int) -> Entry:
     level = support_log_likelihood(lines, m, c, 0.0)
     rest, loads = _sum_lines(lines, BASE, LOAD, m)
     guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
-    return Entry(lines, grid, m, c, level, guess)
+    return Entry(lines, grid, m, c, level, guess, math.nan, 1.0)
 
 
 @implements_take_entry(ExponentialKernel)
@@ -246,9 +282,9 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     lines = row.support
     c = gather_hits(row, complete, lists, k)
     taken = a
-    level, guess, lost = 0.0, 0.0, 1
+    level, guess, lost, present, factor = 0.0, 0.0, 1, 0.0, 1.0
     while lost > 0:
-        level, guess, lost = _take_stored(lines, taken, c)
+        level, guess, lost, present, factor = _take_stored(lines, taken, a, c)
         if lost > 0:
             find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
             taken = 0.0
@@ -262,7 +298,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
                     n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
         return entry_of(lines, row.grid, m, c)
-    return Entry(lines, row.grid, m, c, level, guess)
+    return Entry(lines, row.grid, m, c, level, guess, present, factor)
 
 
 @implements_log_ratio(ExponentialKernel)
@@ -271,19 +307,31 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 # τv at the ends of the intervals of `log_mass_bound`, and the prior's mass of each.
-_ENDS = (*(3.0**k for k in range(-5, 3)), math.inf)
+_ENDS = (*(3.0 ** (0.5 * k) for k in range(-11, 5)), math.inf)
 _MASSES = tuple(
     math.exp(-low) - math.exp(-high) for low, high in zip((0.0, *_ENDS), _ENDS, strict=False)
 )
 _NEGLIGIBLE, _LITTLE = -20.0, math.exp(-20.0)
 _PROBES = (1.0 / 16.0, 1.0)  # τv at which `log_mass_bound` evaluates the costly part
 _FEW = 8  # cells to each stored one, from which the bound costs less than a grid
-_ENOUGH, _SOME = 384, 256  # of more cells than the first, as many as the second are tried first
+# Cells that `stays_off` tries: as many as the first number, or that share if it is more.
+_SOME, _SHARE = 128, 0.375
 # Where few cells are stored, and where many are: the standard deviation of log v times the root
 # of the number of cells, as met on documents and on ratings, and the most that W' may be in
-# units of exp f. Over no interval below `FARTHEST` is exp g more than 1.5 times the mass.
-_SPREAD, _MOST = (3.0, 6.0), (0.6, 2.5)
+# units of exp f. Over no interval below `FARTHEST` is exp g more than 2.4 times the mass.
+_SPREAD, _MOST = (3.0, 6.0), (0.4, 2.5)
 _WIDEST = 1.2
+
+
+@inlined
+def _cost(low: float, first: float, second: float) -> float:
+    """What G is at least where τv = ``low``, by its values at the two probes: see below."""
+    near, far = _PROBES
+    if low <= near:
+        cost = first * low / near
+    else:
+        cost = first + (second - first) * (min(low, far) - near) / (far - near)
+    return cost
 
 
 @kernel
@@ -291,9 +339,9 @@ def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> fl
     """Bound the log of E[p(y | b + v x) / p(y | b)] over the prior of v from above.
 
     The log ratio is H − G, H = Σ y/b − y/(b+vx) over the few stored cells, G = Σ log(1 + vx/b)
-    over all, or over some of them, since every term is positive; ``base`` is Σ log b over the
-    same. Both grow with v, and G is concave with G(0) = 0, so that two evaluations of G bound it
-    from below everywhere, by the lines between them and a constant beyond.
+    over all; ``base`` is Σ log b over the same. Both grow with v, and G is concave with G(0) = 0,
+    so that two evaluations of G bound it from below everywhere, by the lines between them and a
+    constant beyond.
     """
     near, far = _PROBES
     size = padded(m)
@@ -303,12 +351,9 @@ def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> fl
     total, low = 0.0, 0.0
     for high, mass in zip(_ENDS, _MASSES):  # noqa: B905
         gain = rest - sum_ratio(lines, high / tau, c) if high < math.inf else rest
-        if low <= near:
-            cost = first * low / near
-        else:
-            cost = first + (second - first) * (min(low, far) - near) / (far - near)
+        excess = gain - _cost(low, first, second)
         # A bound needs no exact exponential of what hardly counts.
-        total += mass * (math.exp(gain - cost) if gain - cost > _NEGLIGIBLE else _LITTLE)
+        total += mass * (math.exp(excess) if excess > _NEGLIGIBLE else _LITTLE)
         low = high
     return math.log(total)  # infinite where the gain is beyond floats: no bound
 
@@ -334,30 +379,132 @@ def greatest_gain(cells, y: Floats, b: Floats, first, n) -> float:  # type: igno
     return total
 
 
+# The same for all intervals but the last at once, in lanes: ends, masses, and what G's values at
+# the first and the second probe add to the cost.
+_LANE_ENDS, _LANE_MASSES = np.array(_ENDS[:-1]), np.array(_MASSES[:-1])
+_LOWS = (0.0, *_ENDS[:-2])
+_LANE_FIRST = np.interp(_LOWS, (0.0, *_PROBES), (0.0, 1.0, 0.0))
+_LANE_SECOND = np.interp(_LOWS, (0.0, *_PROBES), (0.0, 0.0, 1.0))
+_GREATEST = 64.0  # of an exponent in a bound
+_NODES_TO_AN_END = MAX_NODES // _LANE_ENDS.size
+
+
+@inlined
+def _n_ends(gains: Floats):  # type: ignore[no-untyped-def]
+    """Number of ends, but so that the compiler does not know it.
+
+    A short loop of known length it unrolls before it would put it in lanes.
+    """
+    return np.uint64(gains.shape[1] // _NODES_TO_AN_END)
+
+
+@reassociated
+def _add_gain(gains: Floats, b: float, x: float, y: float) -> float:
+    """Add what a stored cell gains at each end, y/b − y/(b + vx), x given over τ; return y/b."""
+    ratio = y / b
+    for q in range(_n_ends(gains)):
+        vx = _LANE_ENDS[q] * x
+        gains[NODE, q] += ratio * vx / (b + vx)
+    return ratio
+
+
+@inlined
+def _power(x: float) -> float:
+    """Bound exp x from above, for x < 256: (1 − x/256)^(−256)."""
+    e = 1.0 / (1.0 - x * 2.0**-8)
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    e *= e
+    return e * e
+
+
+@reassociated
+def _sum_masses(gains: Floats, rest: float, first: float, second: float) -> float:
+    """Sum of mass · exp(gain − cost) over the intervals, or more; infinite if out of hand."""
+    total, beyond = 0.0, int(rest - second > _GREATEST)
+    for q in range(_n_ends(gains)):
+        excess = gains[NODE, q] - (first * _LANE_FIRST[q] + second * _LANE_SECOND[q])
+        beyond += excess > _GREATEST
+        total += _LANE_MASSES[q] * _power(excess)
+    if beyond > 0:
+        return math.inf
+    return total + _MASSES[-1] * _power(rest - second)
+
+
+@reassociated
+def _products(mean, cells, values, near, far, start, n):  # type: ignore[no-untyped-def]
+    """Π b, Π b + near · x and Π b + far · x over a part of a column's list."""
+    p, q, r = 1.0, 1.0, 1.0
+    for j in range(start, start + n):
+        b, x = mean[cells[j]], values[j]
+        p *= b
+        q *= b + near * x
+        r *= b + far * x
+    return p, q, r
+
+
+@inlined
+def cost_of_some(mean: Floats, lists, k: int, tau: float) -> tuple[float, float]:  # type: ignore[no-untyped-def]
+    """G at both probes, over some cells of column k: every term is positive.
+
+    Those come first that count most, and in whole blocks; a block is left out if its products are
+    no floats.
+    """
+    near, far = _PROBES[0] / tau, _PROBES[1] / tau
+    start, m = lists.column_ptr[k], lists.column_ptr[k + 1] - lists.column_ptr[k]
+    size = min(m, BLOCK)
+    some = max(min(m, _SOME), int(_SHARE * m)) // size
+    logs, more_logs, ratio, more = 0.0, 0.0, 1.0, 1.0
+    for block in range(some):
+        at = np.uint64(start + block * size)
+        cells, x = lists.column_rows, lists.column_values
+        if size == BLOCK:  # a constant length, so that the compiler unrolls it
+            p, q, r = _products(mean, cells, x, near, far, at, np.uint64(BLOCK))
+        else:
+            p, q, r = _products(mean, cells, x, near, far, at, np.uint64(size))
+        if _SMALL < p and r < _LARGE:  # and so is q, which lies between
+            if more * (r / p) > _LARGE:
+                logs += math.log(ratio)
+                more_logs += math.log(more)
+                ratio, more = 1.0, 1.0
+            ratio *= q / p
+            more *= r / p
+    return logs + math.log(ratio), more_logs + math.log(more)
+
+
+@inlined
+def log_some_bound(row, cells, x, first, c, lists, k, tau, u) -> float:  # type: ignore[no-untyped-def]
+    """Bound log W' − logit u − log odds of "on" as `log_mass_bound` does, but from fewer cells.
+
+    Nor is an exponential taken: whatever is above will do.
+    """
+    gains, rest = row.grid, 0.0
+    for q in range(_n_ends(gains)):
+        gains[NODE, q] = 0.0
+    for h in range(first, first + np.uint64(c)):
+        cell = cells[h]
+        rest += _add_gain(gains, row.mean[cell], x[h] / tau, row.y[cell])
+    near, far = cost_of_some(row.mean, lists, k, tau)
+    return math.log(_sum_masses(gains, rest, near, far) * (1.0 - u) / u) + LOG_DEFENDED
+
+
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     # A zero gains nothing; grid_proposal bounds the mass of "on" by what the others do.
     # Since log u >= 1 − 1/u, most need no logarithm of u.
     least = 1.0 - 1.0 / u
-    if least <= log_odds + LOG_SLACK and math.log(u) <= log_odds + LOG_SLACK:
+    cells, x, first, c = hits_of(row, complete, lists, k)
+    if least > log_odds + LOG_SLACK or math.log(u) > log_odds + LOG_SLACK:
+        log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK
+        if least > log_most or math.log(u) > log_most:
+            return True
+    if not complete or _FEW * c > lists.column_ptr[k + 1] - lists.column_ptr[k]:
         return False
-    cells, _x, first, c = hits_of(row, complete, lists, k)
-    log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK
-    if least > log_most or math.log(u) > log_most:
-        return True
-    if not complete:
-        return False
-    m = lists.column_ptr[k + 1] - lists.column_ptr[k]
-    if _FEW * c > m:
-        return False
-    lines = row.support
-    gather_hits(row, complete, lists, k)
-    some = m if m <= _ENOUGH else _SOME
-    _gather(lines, row.mean, lists.column_rows, lists.column_values, lists.column_ptr[k], some)
-    _pad(lines, some)
-    base = sum_log(lines, BASE, LOAD, 0.0, padded(some))
-    log_cap = log_odds + log_mass_bound(lines, some, c, base, slab.rate)
-    return math.log(u) - math.log1p(-u) >= log_cap + LOG_DEFENDED
+    return log_some_bound(row, cells, x, first, c, lists, k, slab.rate, u) + log_odds <= 0.0
 
 
 @implements_expectation(ExponentialKernel)

@@ -58,7 +58,7 @@ slopes, implements_slopes = _slopes.call, _slopes.implement
 split, implements_split = _split.call, _split.implement
 
 # Bounds of τ v for a guess of v.
-NEAREST, FARTHEST = 0.05, 3.0
+NEAREST, FARTHEST = 0.002, 3.0
 _STEPS = 4  # of Newton's method, at most
 _BOLDEST = 1.0  # step of log v
 _NEAR = 1.0  # last step, in standard deviations
@@ -172,7 +172,9 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
         product *= new / (factor * share)
     if a > 0.0:
         z = (math.log(a / v) - step) / deviation
-        rest, factor = split(lik, support, m, c, level, a)
+        rest, factor = entry.present - level, entry.present_factor
+        if math.isnan(rest):
+            rest, factor = split(lik, support, m, c, level, a)
         log_density, share = _proposed(z, a, deviation, tau)
         total -= rest - tau * a - log_density
         product *= factor * share / a

@@ -104,7 +104,8 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     loads = row.totals[k]
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
-    return Entry(lines, row.grid, 1 if loads > 0.0 else 0, c, _sum_y_log(lines, c, 0.0))
+    m, level = 1 if loads > 0.0 else 0, _sum_y_log(lines, c, 0.0)
+    return Entry(lines, row.grid, m, c, level, 0.0, math.nan, 1.0)
 
 
 @implements_log_ratio(PoissonKernel)

@@ -78,6 +78,9 @@ class Entry(NamedTuple):
     c: int  # stored cells among them
     level: float  # log likelihood of the support without the entry
     guess: float = 0.0  # where v may be if it is on, if the likelihood has it at hand
+    # Log likelihood of the support with the entry as it is, r − log q; r is NaN if not at hand.
+    present: float = math.nan
+    present_factor: float = 1.0
 
 
 def _numbers(n: int) -> list[int]:
@@ -137,6 +140,7 @@ MAX_NODES = 64
 # Below this share of a·x, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
+LANES = 8  # the stored cells of a support are filled up to a multiple of it
 # Log odds from which a column's mask is held: what is on stays on, what is off stays off.
 HELD = 1e6
 # Sweeps, the first ones, that draw every loading afresh: moves from where a start has put it lead
@@ -148,6 +152,12 @@ FRESH = 10
 def padded(m: int) -> int:
     """Round up to whole blocks: a partial one would run cell by cell."""
     return (m + BLOCK - 1) // BLOCK * BLOCK
+
+
+@inlined
+def filled(c: int) -> int:
+    """Round up to whole vector lanes, as `padded` does to blocks: for stored cells."""
+    return (c + LANES - 1) // LANES * LANES
 
 
 @spliced
@@ -185,7 +195,8 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     """List the on-entries of a loadings matrix by row and, if asked for, by column.
 
     Lists by column, sums and the Gram matrix, which costs K² a row, serve sums ``for_all_cells``
-    of complete data; where cells are missing nobody reads them, and they are left empty.
+    of complete data; where cells are missing nobody reads them, and they are left empty. In a
+    column's list what is larger than its mean comes first, for bounds that try some cells only.
     """
     N, K = X.shape
     row_ptr, row_columns, row_values = _list_rows(X)
@@ -200,15 +211,19 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     for k in range(K):
         column_ptr[k + 1] += column_ptr[k]
     if for_all_cells:
-        fill = column_ptr[:-1].copy()
+        for p in range(row_columns.size):
+            sums[row_columns[p]] += row_values[p]
+        first, last = column_ptr[:-1].copy(), column_ptr[1:] - 1
         for n in range(N):
             row = slice(row_ptr[n], row_ptr[n + 1])
             for p in range(row_ptr[n], row_ptr[n + 1]):
-                k = row_columns[p]
-                column_rows[fill[k]] = n
-                column_values[fill[k]] = row_values[p]
-                fill[k] += 1
-                sums[k] += row_values[p]
+                k, x = row_columns[p], row_values[p]
+                is_large = x * (column_ptr[k + 1] - column_ptr[k]) > sums[k]
+                at = first[k] if is_large else last[k]
+                column_rows[at] = n
+                column_values[at] = x
+                first[k] += is_large
+                last[k] -= not is_large
             _add_gram(row_columns[row], row_values[row], gram)
     return Lists(
         column_ptr, column_rows, column_values, row_ptr, row_columns, row_values, sums, gram
@@ -345,8 +360,8 @@ def hits_of(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-
 
 @inlined
 def pad_hits(lines: Floats, c: int) -> None:
-    """Fill up the last block of stored cells with such that count nothing: log 1 = 0, and y = 0."""
-    for h in range(np.uint64(c), np.uint64(padded(c))):
+    """Fill up the last lanes of stored cells with such that count nothing: log 1 = 0, and y = 0."""
+    for h in range(np.uint64(c), np.uint64(filled(c))):
         lines[HIT_BASE, h] = 1.0
         lines[HIT_LOAD, h] = 0.0
         lines[HIT_VALUE, h] = 0.0
