@@ -92,7 +92,7 @@ def test_loadings_arrive_as_they_left(density):
     np.testing.assert_array_equal(unpack(pack(A)), A)
     arrived = pickle.loads(pickle.dumps(Broadcast(pack(A))))
     np.testing.assert_array_equal(arrived.array(), A)
-    assert arrived.lists(for_all_cells=False).row_ptr[-1] == np.count_nonzero(A)
+    assert arrived.lists(for_all_cells=False).column_ptr[-1] == np.count_nonzero(A)
 
 
 def test_kernels_may_write_what_arrives_and_the_sender_does_not_see_it():

@@ -16,6 +16,7 @@ from dibpnmf.likelihoods.entry_moves import log_mass_cap, log_vouched_mass
 from dibpnmf.likelihoods.exponential import (
     Exponential,
     greatest_gain,
+    least_logit,
     log_mass_bound,
     log_some_bound,
     sum_ratio,
@@ -162,6 +163,15 @@ def test_gain_is_bounded(scale):
     gain = np.sum(t - 1.0 - np.log(t))
     bound = greatest_gain(cells, y, b, np.uint64(0), cells.size)
     assert gain * (1.0 - 1e-12) <= bound <= 1.5 * gain
+
+
+def test_logit_is_bounded():
+    """From below, and closely where it decides most."""
+    u = np.concatenate([np.logspace(-300.0, -1.0, 5_000), np.linspace(0.001, 0.999_999, 5_000)])
+    bound, logit = np.array([least_logit(x) for x in u]), np.log(u) - np.log1p(-u)
+    assert np.all(bound <= logit + 1e-12)
+    between = (u > 0.02) & (u < 0.9)
+    assert np.all(bound[between] >= logit[between] - 0.65)
 
 
 @FIXED

@@ -16,6 +16,8 @@ from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.rows import (
     FRESH,
     HELD,
+    LANES,
+    first_hit,
     is_full,
     list_entries,
     log_ratio,
@@ -97,13 +99,17 @@ def test_list_entries(small):
         part = slice(lists.column_ptr[k], lists.column_ptr[k + 1])
         by_column[lists.column_rows[part], k] = lists.column_values[part]
     for n in range(N):
-        part = slice(lists.row_ptr[n], lists.row_ptr[n + 1])
+        part = slice(lists.row_ptr[n], lists.row_stop[n])
         by_row[n, lists.row_columns[part]] = lists.row_values[part]
+        assert 0 <= lists.row_ptr[n + 1] - lists.row_stop[n] < LANES
+        assert np.all(lists.row_values[lists.row_stop[n] : lists.row_ptr[n + 1]] == 0.0)
     np.testing.assert_array_equal(by_column, small.X)
     np.testing.assert_array_equal(by_row, small.X)
     np.testing.assert_allclose(lists.sums, small.X.sum(axis=0), rtol=1e-12)
     np.testing.assert_allclose(lists.gram, small.X.T @ small.X, rtol=1e-12)
-    assert lists.row_ptr[-1] == lists.column_ptr[-1] == np.count_nonzero(small.X)
+    assert np.all(lists.row_ptr % LANES == 0)
+    assert np.all(lists.row_columns < K)
+    assert lists.column_ptr[-1] == np.count_nonzero(small.X)
 
 
 @FIXED
@@ -155,7 +161,7 @@ def test_open_row(small):
         if is_full(row, complete):
             continue  # the columns' lists serve
         for k in range(small.X.shape[1]):
-            part = slice(k * kept.size, row.hit_end[k])
+            part = slice(first_hit(row, k), row.hit_end[k])
             reached = kept[small.X[kept, k] > 0.0]
             np.testing.assert_array_equal(row.hit[part], local[small.X[kept, k] > 0.0])
             np.testing.assert_array_equal(row.hit_x[part], small.X[reached, k])

@@ -450,6 +450,13 @@ MUTANTS = [
         (GRID_TWINS,),
     ),
     Mutant(
+        "bound of a logit by a chord beyond its end",
+        "likelihoods/exponential.py",
+        "return least if u > _CHORD_ENDS[0] else -math.inf",
+        "return least",
+        (GRID_TWINS,),
+    ),
+    Mutant(
         "log likelihood of an entry that is on without its level",
         "likelihoods/peak_proposal.py",
         "rest, factor = entry.present - level, entry.present_factor",

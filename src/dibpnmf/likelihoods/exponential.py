@@ -244,13 +244,13 @@ def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
         loads += x
         total += y
         lost += gone
-        if _SMALL < min(p, p_now) and max(p, p_now) < _LARGE:
+        if min(p, p_now) > _SMALL and max(p, p_now) < _LARGE:
             product *= p
             product_now *= p_now
         elif lost == 0:
             logs += _log_stretch(lines, 0.0, start, stop)
             logs_now += _log_stretch(lines, present, start, stop)
-        if not (_SMALL < min(product, product_now) and max(product, product_now) < _LARGE):
+        if not (min(product, product_now) > _SMALL and max(product, product_now) < _LARGE):
             logs += math.log(product)
             logs_now += math.log(product_now)
             product, product_now = 1.0, 1.0
@@ -466,7 +466,7 @@ def cost_of_some(mean: Floats, lists, k: int, tau: float) -> tuple[float, float]
             p, q, r = _products(mean, cells, x, near, far, at, np.uint64(BLOCK))
         else:
             p, q, r = _products(mean, cells, x, near, far, at, np.uint64(size))
-        if _SMALL < p and r < _LARGE:  # and so is q, which lies between
+        if p > _SMALL and r < _LARGE:  # and so is q, which lies between
             if more * (r / p) > _LARGE:
                 logs += math.log(ratio)
                 more_logs += math.log(more)
@@ -492,15 +492,35 @@ def log_some_bound(row, cells, x, first, c, lists, k, tau, u) -> float:  # type:
     return math.log(_sum_masses(gains, rest, near, far) * (1.0 - u) / u) + LOG_DEFENDED
 
 
+# Chords of logit u between these u, as slope and offset: it is concave below 1/2.
+_CHORD_ENDS = (1.0 / 64.0, 1.0 / 16.0, 1.0 / 4.0, 1.0 / 2.0)
+_LOGITS = tuple(math.log(u / (1.0 - u)) for u in _CHORD_ENDS)
+_SLOPES = tuple(
+    (_LOGITS[j + 1] - _LOGITS[j]) / (_CHORD_ENDS[j + 1] - _CHORD_ENDS[j]) for j in range(3)
+)
+_OFFSETS = tuple(_LOGITS[j] - _SLOPES[j] * _CHORD_ENDS[j] for j in range(3))
+
+
+@inlined
+def least_logit(u: float) -> float:
+    """Bound log(u/(1 − u)) from below without a logarithm, which would cost the most here.
+
+    By chords where u < 1/2, of which the least counts, and elsewhere by the tangent at 1/2.
+    """
+    low, middle = _OFFSETS[0] + _SLOPES[0] * u, _OFFSETS[1] + _SLOPES[1] * u
+    high, beyond = _OFFSETS[2] + _SLOPES[2] * u, 4.0 * u - 2.0
+    least = min(min(low, middle), min(high, beyond))
+    return least if u > _CHORD_ENDS[0] else -math.inf
+
+
 @implements_stays_off(ExponentialKernel)
 def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
     # A zero gains nothing; grid_proposal bounds the mass of "on" by what the others do.
-    # Since log u >= 1 − 1/u, most need no logarithm of u.
-    least = 1.0 - 1.0 / u
+    least = least_logit(u)
     cells, x, first, c = hits_of(row, complete, lists, k)
-    if least > log_odds + LOG_SLACK or math.log(u) > log_odds + LOG_SLACK:
+    if least > log_odds + LOG_SLACK:
         log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK
-        if least > log_most or math.log(u) > log_most:
+        if least > log_most:
             return True
     if not complete or _FEW * c > lists.column_ptr[k + 1] - lists.column_ptr[k]:
         return False

@@ -62,7 +62,7 @@ def _open_complete(epsilon, row, cells, a, N, lists, i):  # type: ignore[no-unty
     for at in range(start, stop):
         n, y = cells.indices[at], cells.values[at]
         squares += (y - epsilon) * (y - epsilon)
-        for p in range(lists.row_ptr[n], lists.row_ptr[n + 1]):
+        for p in range(lists.row_ptr[n], lists.row_stop[n]):
             left[lists.row_columns[p]] += y * lists.row_values[p]
     for k in range(K):
         if a[k] > 0.0:

@@ -30,6 +30,7 @@ from dibpnmf.likelihoods.rows import (
     HIT_VALUE,
     Entry,
     build_mean,
+    first_hit,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -69,7 +70,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
             row.totals[k] = lists.sums[k]
         else:
             row.totals[k] = 0.0
-            for p in range(k * row.stored[0], row.hit_end[k]):
+            for p in range(first_hit(row, k), row.hit_end[k]):
                 row.totals[k] += row.hit_x[p]
         total += A[i, k] * row.totals[k]
     row.totals[K] = total
@@ -81,7 +82,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     if math.log(u) <= log_odds + LOG_SLACK:
         return False
     slope = -row.totals[k]
-    for p in range(k * row.stored[0], row.hit_end[k]):
+    for p in range(first_hit(row, k), row.hit_end[k]):
         j = row.hit[p]
         slope += row.y[j] * row.hit_x[p] / row.mean[j]
     return slope <= 0.0

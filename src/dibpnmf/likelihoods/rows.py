@@ -38,7 +38,8 @@ class Lists(NamedTuple):
     column_ptr: Ints  # filled even where the lists by column are left empty
     column_rows: NDArray[np.uint32]
     column_values: Floats
-    row_ptr: Ints
+    row_ptr: Ints  # where the list of each row begins
+    row_stop: Ints  # and ends; up to a multiple of LANES others follow that are zero
     row_columns: NDArray[np.uint32]
     row_values: Floats
     sums: Floats
@@ -55,7 +56,7 @@ class Row(NamedTuple):
     mean: Floats  # λ of each local cell
     y: Floats  # value of each local cell that is stored
     column: Ints  # column n of each stored cell
-    hit_end: Ints  # stored cells that column k reaches: hit[k * stored : hit_end[k]]
+    hit_end: Ints  # stored cells that column k reaches: hit[first_hit(row, k) : hit_end[k]]
     hit: NDArray[np.uint32]  # as local cells
     hit_x: Floats
     stored: Ints  # how many cells are stored
@@ -140,7 +141,7 @@ MAX_NODES = 64
 # Below this share of a·x, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20
 BLOCK = 32  # cells that are multiplied together at once
-LANES = 8  # the stored cells of a support are filled up to a multiple of it
+LANES = 8  # the stored cells of a support, and lists of entries, are filled up to a multiple of it
 # Log odds from which a column's mask is held: what is on stays on, what is off stays off.
 HELD = 1e6
 # Sweeps, the first ones, that draw every loading afresh: moves from where a start has put it lead
@@ -161,25 +162,29 @@ def filled(c: int) -> int:
 
 
 @spliced
-def _list_rows(X: Floats) -> tuple[Ints, NDArray[np.uint32], Floats]:
-    """On-entries row after row: where each row begins, their columns and values."""
+def _list_rows(X: Floats) -> tuple[Ints, Ints, NDArray[np.uint32], Floats]:
+    """On-entries row after row: where each row begins and ends, their columns and values."""
     N, K = X.shape
-    row_ptr = np.zeros(N + 1, np.int64)
+    row_ptr, row_stop = np.zeros(N + 1, np.int64), np.empty(N, np.int64)
     for n in range(N):
         on = 0
         for k in range(K):
             on += X[n, k] > 0.0
-        row_ptr[n + 1] = row_ptr[n] + on
+        row_stop[n] = row_ptr[n] + on
+        row_ptr[n + 1] = row_ptr[n] + filled(on)
     row_columns = np.empty(row_ptr[N], np.uint32)  # unsigned: a signed one might count from the end
     row_values = np.empty(row_ptr[N])
-    at = 0
     for n in range(N):
+        at = row_ptr[n]
         for k in range(K):
             if X[n, k] > 0.0:
                 row_columns[at] = k
                 row_values[at] = X[n, k]
                 at += 1
-    return row_ptr, row_columns, row_values
+        for rest in range(row_ptr[n + 1] - at):
+            row_columns[at + rest] = max(K - 1 - rest, 0)
+            row_values[at + rest] = 0.0
+    return row_ptr, row_stop, row_columns, row_values
 
 
 @spliced
@@ -199,24 +204,24 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     column's list what is larger than its mean comes first, for bounds that try some cells only.
     """
     N, K = X.shape
-    row_ptr, row_columns, row_values = _list_rows(X)
-    total = row_ptr[N] if for_all_cells else 0
+    row_ptr, row_stop, row_columns, row_values = _list_rows(X)
     column_ptr = np.zeros(K + 1, np.int64)
+    for p in range(row_columns.size):
+        column_ptr[row_columns[p] + 1] += row_values[p] > 0.0
+    for k in range(K):
+        column_ptr[k + 1] += column_ptr[k]
+    total = column_ptr[K] if for_all_cells else 0
     column_rows = np.empty(total, np.uint32)
     column_values = np.empty(total)
     sums = np.zeros(K)
     gram = np.zeros((K, K))
-    for p in range(row_columns.size):
-        column_ptr[row_columns[p] + 1] += 1
-    for k in range(K):
-        column_ptr[k + 1] += column_ptr[k]
     if for_all_cells:
         for p in range(row_columns.size):
             sums[row_columns[p]] += row_values[p]
         first, last = column_ptr[:-1].copy(), column_ptr[1:] - 1
         for n in range(N):
-            row = slice(row_ptr[n], row_ptr[n + 1])
-            for p in range(row_ptr[n], row_ptr[n + 1]):
+            row = slice(row_ptr[n], row_stop[n])
+            for p in range(row_ptr[n], row_stop[n]):
                 k, x = row_columns[p], row_values[p]
                 is_large = x * (column_ptr[k + 1] - column_ptr[k]) > sums[k]
                 at = first[k] if is_large else last[k]
@@ -226,8 +231,9 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
                 last[k] -= not is_large
             _add_gram(row_columns[row], row_values[row], gram)
     return Lists(
-        column_ptr, column_rows, column_values, row_ptr, row_columns, row_values, sums, gram
-    )
+        column_ptr, column_rows, column_values, row_ptr, row_stop, row_columns, row_values, sums,
+        gram,
+    )  # fmt: skip
 
 
 @spliced
@@ -237,7 +243,7 @@ def new_row(cells: Cells, complete: bool, N: int, K: int) -> Row:
     for i in range(cells.indptr.size - 1):
         stored = max(stored, cells.indptr[i + 1] - cells.indptr[i])
     local = N if complete else stored
-    most_hits = stored * K  # what is never written takes no memory
+    most_hits = (stored + 1) * K  # what is never written takes no memory
     return Row(
         np.empty(local), np.empty(local), np.empty(stored, np.int64),
         np.empty(K, np.int64), np.empty(most_hits, np.uint32), np.empty(most_hits),
@@ -268,8 +274,8 @@ def borrow_lists(lists: Lists) -> Lists:
     """Same memory without reference counts."""
     return Lists(
         borrow(lists.column_ptr), borrow(lists.column_rows), borrow(lists.column_values),
-        borrow(lists.row_ptr), borrow(lists.row_columns), borrow(lists.row_values),
-        borrow(lists.sums), borrow(lists.gram),
+        borrow(lists.row_ptr), borrow(lists.row_stop), borrow(lists.row_columns),
+        borrow(lists.row_values), borrow(lists.sums), borrow(lists.gram),
     )  # fmt: skip
 
 
@@ -310,23 +316,36 @@ def is_full(row: Row, complete: bool) -> bool:
     return full
 
 
+@inlined
+def first_hit(row: Row, k):  # type: ignore[no-untyped-def]
+    """Where the hits of column k begin: each column has room for all stored cells and one more."""
+    return k * (row.stored[0] + 1)
+
+
 @spliced
 def _sort_hits(row: Row, complete: bool, lists: Lists, a: Floats, floor: float) -> None:
-    """Sort what reaches the stored cells by column; λ of a cell costs nothing on the way."""
+    """Sort what reaches the stored cells by column; λ of a cell costs nothing on the way.
+
+    Lists are read in whole lanes: a loop that ends after some six entries, never the same number,
+    would cost more in wrongly predicted branches than in work. An entry that is zero is written
+    where the next hit of its column will be, and does not count.
+    """
     stored = np.uint64(row.stored[0])
-    for column in range(np.uint64(a.size)):
-        row.hit_end[column] = column * stored
+    for column in range(a.size):
+        row.hit_end[column] = first_hit(row, column)
     for j in range(stored):
         n = np.uint64(row.column[j])
         cell = n if complete else j
         mean = floor
-        for p in range(np.uint64(lists.row_ptr[n]), np.uint64(lists.row_ptr[n + np.uint64(1)])):
-            k, x = np.uint64(lists.row_columns[p]), lists.row_values[p]
-            at = np.uint64(row.hit_end[k])
-            row.hit[at] = cell
-            row.hit_x[at] = x
-            row.hit_end[k] = at + np.uint64(1)
-            mean += a[k] * x
+        stop = np.uint64(lists.row_ptr[n + np.uint64(1)])
+        for start in range(np.uint64(lists.row_ptr[n]), stop, np.uint64(LANES)):
+            for p in range(start, start + np.uint64(LANES)):
+                k, x = np.uint64(lists.row_columns[p]), lists.row_values[p]
+                at = np.uint64(row.hit_end[k])
+                row.hit[at] = cell
+                row.hit_x[at] = x
+                row.hit_end[k] = at + np.uint64(x > 0.0)
+                mean += a[k] * x
         row.mean[cell] = mean
 
 
@@ -354,7 +373,7 @@ def hits_of(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-
             lists.column_rows, lists.column_values, lists.column_ptr[k], lists.column_ptr[k + 1],
         )  # fmt: skip
     else:
-        cells, x, first, stop = row.hit, row.hit_x, k * row.stored[0], row.hit_end[k]
+        cells, x, first, stop = row.hit, row.hit_x, first_hit(row, k), row.hit_end[k]
     return cells, x, np.uint64(first), stop - first
 
 
