@@ -378,6 +378,13 @@ def hits_of(row: Row, complete: bool, lists: Lists, k: int):  # type: ignore[no-
 
 
 @inlined
+def reaches_all(row: Row, complete: bool, c: int) -> bool:
+    """Whether c hits are all local cells of a row with missing ones, which then are in order."""
+    all_: bool = not complete and c == row.stored[0]
+    return all_
+
+
+@inlined
 def pad_hits(lines: Floats, c: int) -> None:
     """Fill up the last lanes of stored cells with such that count nothing: log 1 = 0, and y = 0."""
     for h in range(np.uint64(c), np.uint64(filled(c))):
@@ -392,11 +399,17 @@ def gather_hits(row: Row, complete: bool, lists: Lists, k: int) -> int:
     lines = row.support
     cells, x, first, n = hits_of(row, complete, lists, k)
     c: int = n
-    for h in range(np.uint64(c)):
-        cell = cells[first + h]
-        lines[HIT_BASE, h] = row.mean[cell]
-        lines[HIT_LOAD, h] = x[first + h]
-        lines[HIT_VALUE, h] = row.y[cell]
+    if reaches_all(row, complete, c):
+        for h in range(np.uint64(c)):
+            lines[HIT_BASE, h] = row.mean[h]
+            lines[HIT_LOAD, h] = x[first + h]
+            lines[HIT_VALUE, h] = row.y[h]
+    else:
+        for h in range(np.uint64(c)):
+            cell = cells[first + h]
+            lines[HIT_BASE, h] = row.mean[cell]
+            lines[HIT_LOAD, h] = x[first + h]
+            lines[HIT_VALUE, h] = row.y[cell]
     pad_hits(lines, c)
     return c
 
@@ -429,8 +442,12 @@ def put_hits(row: Row, complete: bool, lists: Lists, k: int, c: int, v: float) -
     """Set λ = b + v x on the stored cells that column k reaches."""
     lines = row.support
     cells, _x, first, _c = hits_of(row, complete, lists, k)
-    for h in range(np.uint64(c)):
-        row.mean[cells[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
+    if reaches_all(row, complete, c):
+        for h in range(np.uint64(c)):
+            row.mean[h] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
+    else:
+        for h in range(np.uint64(c)):
+            row.mean[cells[first + h]] = lines[HIT_BASE, h] + v * lines[HIT_LOAD, h]
 
 
 @inlined
