@@ -51,7 +51,7 @@ def test_pair_density(name, seed):
     rng = np.random.default_rng(seed)
     state = random_pairs(name, rng, 1)
     log_x, log_y = state.log_nu[:, 0]
-    theta = PRIORS[name]()._theta_tuple(state.theta)
+    theta = PRIORS[name]().theta_tuple(state.theta)
     expected = formulas.LOG_PAIR_DENSITIES[name](state.theta, log_x, log_y) + log_x + log_y
     assert log_pair(theta, log_x, log_y) == pytest.approx(expected, abs=1e-10)
 

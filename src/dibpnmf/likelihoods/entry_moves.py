@@ -43,7 +43,7 @@ log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implem
 # The largest f at a guess that is believed: now and then even what is surely on meets a grid,
 # should its v have got stuck. So does a share of what moves by its peak.
 _SURE = 5.0
-_GRID_SHARE = 1.0 / 64.0
+_GRID_SHARE = 1.0 / 256.0
 _WIDTH = 4.0  # of a slice, in standard deviations
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
