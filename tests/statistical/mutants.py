@@ -513,10 +513,17 @@ MUTANTS = [
         (GRID_TWINS, PEAK_TWINS),
     ),
     Mutant(
+        "entry switched on without the factor of its level",
+        "likelihoods/peak_proposal.py",
+        "product *= new * base_factor / (factor * share)\n",
+        "product *= new / (factor * share)\n",
+        (GRID_TWINS, PEAK_TWINS, geweke(BB)),
+    ),
+    Mutant(
         "peak proposal without the Jacobian of log v",
         "likelihoods/peak_proposal.py",
-        "product *= factor * share / a\n",
-        "product *= factor * share\n",
+        "product *= factor * share / (a * base_factor)\n",
+        "product *= factor * share / base_factor\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
@@ -773,10 +780,10 @@ MUTANTS = [
         (FACTORS,),
     ),
     Mutant(
-        "loans whose rows need not be all in f or all out of it",
+        "loans whose end may leave a factor without rows",
         "inference/factors/loans.py",
-        "common == NONE or (common == rows and board.own_bits[other] != rows)",
-        "board.own_bits[other] != rows",
+        "(common == rows and board.own_bits[other] != rows)",
+        "common == rows",
         (FACTORS,),
     ),
     Mutant(

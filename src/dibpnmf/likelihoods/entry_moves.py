@@ -30,7 +30,7 @@ from dibpnmf.likelihoods.peak_proposal import (
     find_peak,
     has_slopes,
 )
-from dibpnmf.likelihoods.rows import Entry, slice_loading
+from dibpnmf.likelihoods.rows import Entry, level_of, slice_loading
 from dibpnmf.loadings.base import Slab
 from dibpnmf.random import Stream, exponential, uniform
 
@@ -43,7 +43,7 @@ log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implem
 # The largest f at a guess that is believed: now and then even what is surely on meets a grid,
 # should its v have got stuck. So does a share of what moves by its peak.
 _SURE = 5.0
-_GRID_SHARE = 1.0 / 256.0
+_GRID_SHARE = 1.0 / 128.0
 _WIDTH = 4.0  # of a slice, in standard deviations
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
 
@@ -53,7 +53,7 @@ def log_vouched_mass(lik, entry: Entry, log_odds: float, slab: Slab):  # type: i
     """Return log W' as a guess gives it, or −inf where "on" is not likely, and a slice's width."""
     guess, spread, most = expectation(lik, entry)
     v = min(max(guess, NEAREST / slab.rate), FARTHEST / slab.rate)
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    support, m, c, level = entry.support, entry.m, entry.c, level_of(entry)
     constant = log_odds + slab.log_height
     f = evaluate(lik, support, m, c, level, constant, slab.rate, math.log(v), v)
     log_mass = min(f, _SURE) + math.log(min(_ROOT_2_PI * spread, most))

@@ -41,6 +41,7 @@ from dibpnmf.likelihoods.rows import (
     implements_stays_off,
     implements_take_entry,
     is_lost,
+    level_of,
     padded,
     put_hits,
     sum_without,
@@ -227,8 +228,8 @@ def _take_stretch(lines, a, present, start, n):  # type: ignore[no-untyped-def]
 def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
     """Take a·x out of the lines of stored cells, in one pass for all that needs no search.
 
-    Returns the log likelihood without the entry, the guess of v, how many cells are lost, and the
-    log likelihood with the entry as it is, at loading ``present``, as r and q: it is r − log q.
+    Returns the log likelihood without the entry as r and q, it is r − log q, the guess of v, how
+    many cells are lost, and the log likelihood with the entry as it is, at loading ``present``.
     """
     logs, product, ratios = 0.0, 1.0, 0.0
     logs_now, product_now, ratios_now = 0.0, 1.0, 0.0
@@ -255,8 +256,8 @@ def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
             logs_now += math.log(product_now)
             product, product_now = 1.0, 1.0
     rest -= filled(c) - c
-    level = -logs - math.log(product) - ratios
-    return level, _guess(rest, loads, total), lost, -logs_now - ratios_now, product_now
+    guess = _guess(rest, loads, total)
+    return -logs - ratios, product, guess, lost, -logs_now - ratios_now, product_now
 
 
 @inlined
@@ -273,7 +274,7 @@ def entry_of(lines: Floats, grid: Floats, m: int, c: int) -> Entry:
     level = support_log_likelihood(lines, m, c, 0.0)
     rest, loads = _sum_lines(lines, BASE, LOAD, m)
     guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
-    return Entry(lines, grid, m, c, level, guess, math.nan, 1.0)
+    return Entry(lines, grid, m, c, level, guess, math.nan, 1.0, 1.0)
 
 
 @implements_take_entry(ExponentialKernel)
@@ -282,9 +283,9 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     lines = row.support
     c = gather_hits(row, complete, lists, k)
     taken = a
-    level, guess, lost, present, factor = 0.0, 0.0, 1, 0.0, 1.0
+    base, base_factor, guess, lost, present, factor = 0.0, 1.0, 0.0, 1, 0.0, 1.0
     while lost > 0:
-        level, guess, lost, present, factor = _take_stored(lines, taken, a, c)
+        base, base_factor, guess, lost, present, factor = _take_stored(lines, taken, a, c)
         if lost > 0:
             find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
             taken = 0.0
@@ -298,7 +299,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
                     n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
         return entry_of(lines, row.grid, m, c)
-    return Entry(lines, row.grid, m, c, level, guess, present, factor)
+    return Entry(lines, row.grid, m, c, base, guess, present, factor, base_factor)
 
 
 @implements_log_ratio(ExponentialKernel)
@@ -362,7 +363,7 @@ def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> fl
 def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
     if _FEW * entry.c > entry.m:
         return math.inf
-    base = -entry.level - sum_ratio(entry.support, 0.0, entry.c)
+    base = -level_of(entry) - sum_ratio(entry.support, 0.0, entry.c)
     return log_mass_bound(entry.support, entry.m, entry.c, base, tau)
 
 
@@ -567,7 +568,7 @@ def _gain_slopes(lines, v, c):  # type: ignore[no-untyped-def]
 def _slopes(lik, entry, v):  # type: ignore[no-untyped-def]
     if entry.c == entry.m:
         rest, product, slope, bend = stored_sums(entry.support, v, entry.c)
-        return -rest - entry.level, product, slope, bend
+        return -rest - entry.base_level, product / entry.base_factor, slope, bend
     cost, bent_cost = _cost_slopes(entry.support, v, entry.m)
     gain, bent_gain = _gain_slopes(entry.support, v, entry.c)
     return math.nan, 1.0, gain + cost, bent_gain + bent_cost

@@ -138,7 +138,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     row.support[0, _H] = h + a * q
     row.support[0, _Q] = q
     row.support[0, _TAKEN] = a
-    return Entry(row.support, row.grid, 1 if q > 0.0 else 0, 0, 0.0)
+    return Entry(row.support, row.grid, 1 if q > 0.0 else 0, 0, 0.0, 0.0, math.nan, 1.0, 1.0)
 
 
 @implements_log_ratio(GaussianKernel)

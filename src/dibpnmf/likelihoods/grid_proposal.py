@@ -42,6 +42,7 @@ from dibpnmf.likelihoods.rows import (
     NODE,
     Entry,
     Floats,
+    level_of,
     log_ratio,
 )
 from dibpnmf.random import Stream, exponential, uniform
@@ -118,7 +119,7 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
     The ceiling is where f̂ will be cut off: well above where the peak is expected.
     """
     grid, support = entry.grid, entry.support
-    m, c, level = entry.m, entry.c, entry.level
+    m, c, level = entry.m, entry.c, level_of(entry)
     constant = log_odds + math.log(tau)
     step = math.log(_FACTOR)
     v = 8.0 / tau
@@ -146,7 +147,7 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
 def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling: float) -> int:  # type: ignore[no-untyped-def]
     """Add nodes where f is high, cut off at the ceiling; return the number of all nodes."""
     grid, support = entry.grid, entry.support
-    m, c, level = entry.m, entry.c, entry.level
+    m, c, level = entry.m, entry.c, level_of(entry)
     constant = log_odds + math.log(tau)
     low, high = grid[NODE, 0], grid[NODE, n - 1]
     for _ in range(_REFINEMENTS):
@@ -273,7 +274,7 @@ def draw_from_grid(  # type: ignore[no-untyped-def]
     if a == 0.0 and not switch_on:
         return 0.0, True
     log_defence = log_mass + math.log(DEFENCE * tau)
-    support, m, c, level = entry.support, entry.m, entry.c, entry.level
+    support, m, c, level = entry.support, entry.m, entry.c, level_of(entry)
     constant = log_odds + math.log(tau)
     new, log_accept, product = 0.0, 0.0, 1.0
     if switch_on:

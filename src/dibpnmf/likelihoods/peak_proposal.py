@@ -30,7 +30,7 @@ import math
 from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import KernelFunction
 from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED
-from dibpnmf.likelihoods.rows import Entry, log_ratio
+from dibpnmf.likelihoods.rows import Entry, level_of, log_ratio
 from dibpnmf.loadings.base import SMALLEST, Slab
 from dibpnmf.random import Stream, exponential, normal, uniform
 
@@ -98,7 +98,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, odds: float, enoug
             rise = 0.5 * slope * step  # of the parabola's peak over f
             if step * step * -bend < _NEAR * _NEAR:
                 if math.isnan(rest):
-                    rest = log_ratio(lik, entry.support, entry.m, entry.c, entry.level, v)
+                    rest = log_ratio(lik, entry.support, entry.m, entry.c, level_of(entry), v)
                     height = constant - tau * v + rest
                 size = min(_ALL / root, most / _HIGHEST)
                 return v, step, 1.0 / root, min(height + rise + math.log(size * factor), log_cap)
@@ -157,7 +157,8 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
         return 0.0, True
     support, m, c, tau = entry.support, entry.m, entry.c, slab.rate
     # From "on" to "on" it cancels, and of numbers less a level of −10²⁰ nothing is left.
-    level = 0.0 if switch_on and a > 0.0 else entry.level
+    is_kept = switch_on and a > 0.0
+    level, base_factor = (0.0, 1.0) if is_kept else (entry.base_level, entry.base_factor)
     new, total, product = 0.0, 0.0, 1.0
     if switch_on:
         if uniform(s) * (1.0 + DEFENCE) < DEFENCE:
@@ -169,7 +170,7 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
         rest, factor = split(lik, support, m, c, level, new)
         log_density, share = _proposed(z, new, deviation, tau)
         total += rest - tau * new - log_density
-        product *= new / (factor * share)
+        product *= new * base_factor / (factor * share)
     if a > 0.0:
         z = (math.log(a / v) - step) / deviation
         rest, factor = entry.present - level, entry.present_factor
@@ -177,7 +178,7 @@ def draw_from_peak(  # type: ignore[no-untyped-def]
             rest, factor = split(lik, support, m, c, level, a)
         log_density, share = _proposed(z, a, deviation, tau)
         total -= rest - tau * a - log_density
-        product *= factor * share / a
+        product *= factor * share / (a * base_factor)
     if a == 0.0:
         total += log_odds + slab.log_height - log_mass
         product *= deviation / odds

@@ -106,7 +106,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
     m, level = 1 if loads > 0.0 else 0, _sum_y_log(lines, c, 0.0)
-    return Entry(lines, row.grid, m, c, level, 0.0, math.nan, 1.0)
+    return Entry(lines, row.grid, m, c, level, 0.0, math.nan, 1.0, 1.0)
 
 
 @implements_log_ratio(PoissonKernel)

@@ -77,11 +77,23 @@ class Entry(NamedTuple):
     grid: Floats  # nodes of the proposal, in the lines named below
     m: int  # cells in the support
     c: int  # stored cells among them
-    level: float  # log likelihood of the support without the entry
+    base_level: float  # log likelihood of the support without the entry, as r: it is r − log q
     guess: float = 0.0  # where v may be if it is on, if the likelihood has it at hand
     # Log likelihood of the support with the entry as it is, r − log q; r is NaN if not at hand.
     present: float = math.nan
     present_factor: float = 1.0
+    base_factor: float = 1.0  # q of the one without the entry
+
+    @property
+    def level(self) -> float:
+        """Log likelihood of the support without the entry."""
+        return self.base_level - math.log(self.base_factor)
+
+
+@inlined
+def level_of(entry: Entry) -> float:
+    """Log likelihood of the support without the entry."""
+    return entry.base_level - math.log(entry.base_factor)
 
 
 def _numbers(n: int) -> list[int]:
@@ -578,7 +590,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
             entry = take_entry(lik, row, complete, A, X, lists, i, k)
             u = uniform(s)
             log_on = log_odds[k] + log_ratio(
-                lik, entry.support, entry.m, entry.c, entry.level, V[i, k]
+                lik, entry.support, entry.m, entry.c, level_of(entry), V[i, k]
             )
             new = V[i, k] if math.log(u) - math.log1p(-u) < log_on else 0.0
             if new != A[i, k]:
