@@ -118,7 +118,7 @@ def test_posterior_mode_takes_the_smallest_of_equals():
 
 
 def test_means_over_a_single_draw_are_that_draw(planted):
-    model = small(n_draws=1, n_chains=1).fit(planted)
+    model = small(n_draws=1, n_chains=1, min_share=0.05).fit(planted)
     _, X, _ = draws_of(model)
     on = model.components_ > 0.0
     np.testing.assert_array_equal(model.inclusion_probabilities_, on.astype(float))
