@@ -181,7 +181,7 @@ def log_mass_bound(ratios, hits, tau: float, exp=np.exp) -> float:
         after = np.array([np.sum(y / (b + v * x)) for v in ends[1:-1]] + [0.0])
         gain = np.sum(y / b) - after
         mass = np.exp(-tau * ends[:-1]) - np.exp(-tau * ends[1:])
-        return float(np.log(np.sum(mass * exp(np.maximum(gain - cost, -20.0)))))
+        return float(np.log(np.sum(mass * exp(gain - cost))))
 
 
 def log_likelihood(log_density, Y, observed, A, X, epsilon) -> float:

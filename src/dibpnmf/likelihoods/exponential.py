@@ -312,7 +312,6 @@ _ENDS = (*(3.0 ** (0.5 * k) for k in range(-11, 5)), math.inf)
 _MASSES = tuple(
     math.exp(-low) - math.exp(-high) for low, high in zip((0.0, *_ENDS), _ENDS, strict=False)
 )
-_NEGLIGIBLE, _LITTLE = -20.0, math.exp(-20.0)
 _PROBES = (1.0 / 16.0, 1.0)  # τv at which `log_mass_bound` evaluates the costly part
 _FEW = 8  # cells to each stored one, from which the bound costs less than a grid
 # Cells that `stays_off` tries: as many as the first number, or that share if it is more.
@@ -352,9 +351,8 @@ def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> fl
     total, low = 0.0, 0.0
     for high, mass in zip(_ENDS, _MASSES):  # noqa: B905
         gain = rest - sum_ratio(lines, high / tau, c) if high < math.inf else rest
-        excess = gain - _cost(low, first, second)
-        # A bound needs no exact exponential of what hardly counts.
-        total += mass * (math.exp(excess) if excess > _NEGLIGIBLE else _LITTLE)
+        # Never more than `log_some_bound` says: by that entries have been skipped.
+        total += mass * math.exp(gain - _cost(low, first, second))
         low = high
     return math.log(total)  # infinite where the gain is beyond floats: no bound
 

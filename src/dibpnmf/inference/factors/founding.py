@@ -362,7 +362,7 @@ def _displace(board: Board, room: Room, places, cast: Cast, s: Stream):  # type:
     total = _weigh(board, room, places, cast, p)
     n0, n1 = _expected(board, cast)
     read_point(places, p, n0, n1)
-    own, other = _own_first(board, draw_last(places, p, s))
+    own, other = _own_first(board, draw_last(places, s))
     change = log_point(places) - math.log(room.slots[K] / total)
     return p, change - _log_unseen_column(board, own, other), own, other
 
@@ -423,7 +423,6 @@ def try_founding(  # type: ignore[no-untyped-def]
     if not is_birth and board.other_bits[f] & ~(open_to(board, board.own_bits[f])) != NONE:
         return False  # a cell that is not open would not be founded
     own_odds, other_odds = board.own_odds[f], board.other_odds[f]
-    new_own, new_other = own_odds, other_odds
     if is_birth:
         p, log_ratio = _place(board, room, places, cast, s)
         new_own, new_other = board.own_odds[f], board.other_odds[f]

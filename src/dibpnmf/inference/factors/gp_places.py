@@ -157,7 +157,7 @@ def _log_point(places):  # type: ignore[no-untyped-def]
 
 
 @implements_draw_last(GPPlaces)
-def _draw_last(places, f, s):  # type: ignore[no-untyped-def]
+def _draw_last(places, s):  # type: ignore[no-untyped-def]
     noise, K, last = places.noise, places.log_nu.size, places.last
     last[0] = math.log(uniform(s)) / places.theta[0]
     draw_g(s, noise.sigma, places.theta[1], last[1:])

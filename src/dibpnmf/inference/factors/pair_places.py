@@ -125,7 +125,7 @@ def _log_point(places):  # type: ignore[no-untyped-def]
 
 
 @implements_draw_last(PairPlaces)
-def _draw_last(places, f, s):  # type: ignore[no-untyped-def]
+def _draw_last(places, s):  # type: ignore[no-untyped-def]
     draw_pairs(places.theta, s, places.values, places.last, 0)
     # Point K − 1 is the last that stays, and K − 1 steps lead to it after f has gone.
     end = places.notes[places.log_nu.shape[1] - 1]

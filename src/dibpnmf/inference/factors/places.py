@@ -47,7 +47,7 @@ _log_point = KernelFunction(
     "last step is left out, since it is drawn from the prior: (places).",
 )
 _draw_last = KernelFunction(
-    "draw_last", "Draw a last step for when the point at f has gone; its log odds: (places, f, s)."
+    "draw_last", "Draw a last step for when some point has gone; its log odds: (places, s)."
 )
 _insert_point = KernelFunction("insert_point", "Put the point in place p: (places, p).")
 _remove_point = KernelFunction(
