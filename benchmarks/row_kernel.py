@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 
 from benchmarks.measure import Row, ratios, row
-from dibpnmf.likelihoods.exponential import support_log_likelihood
-from dibpnmf.likelihoods.rows import padded
+from dibpnmf.likelihoods.exponential_sums import support_log_likelihood
+from dibpnmf.likelihoods.supports import padded
 
 _SIZE, _HITS, _CALLS = 550, 7, 20_000  # a column of Cora meets some 550 documents, 7 with a one
 

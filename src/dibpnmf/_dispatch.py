@@ -17,30 +17,22 @@ from numba.extending import overload, register_jitable
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class KernelFunction:
-    """A function with one implementation per NamedTuple type of its first argument.
+def hook(name: str, doc: str) -> tuple[Callable[..., Any], Callable[[type], Callable[[F], F]]]:
+    """Return a function, and the decorator factory that implements it for a NamedTuple type.
 
     Called from Python it runs the plain Python implementation, which is what tests and
     profilers want; called from a compiled kernel it is resolved at compile time.
     """
+    implementations: dict[type, Callable[..., Any]] = {}
 
-    def __init__(self, name: str, doc: str) -> None:
-        self.__name__ = name
-        self.__doc__ = doc
-        self._implementations: dict[type, Callable[..., Any]] = {}
+    def call(*args: Any) -> Any:
+        return implementations[type(args[0])](*args)
 
-        def stub(*args: Any) -> Any:
-            return self._implementations[type(args[0])](*args)
+    call.__name__, call.__doc__ = name, doc
 
-        stub.__name__ = name
-        stub.__doc__ = doc
-        self.call = stub
-
-    def implement(self, kind: type) -> Callable[[F], F]:
-        """Register the decorated function as the implementation for ``kind``."""
-
+    def implement(kind: type) -> Callable[[F], F]:
         def register(implementation: F) -> F:
-            self._implementations[kind] = implementation
+            implementations[kind] = implementation
             register_jitable(implementation)
 
             def choose(*args: Any) -> Callable[..., Any] | None:
@@ -57,7 +49,9 @@ class KernelFunction:
                 "forceinline": True, "error_model": "numpy", "no_cpython_wrapper": True,
                 "no_cfunc_wrapper": True,
             }  # fmt: skip
-            overload(self.call, strict=False, jit_options=options)(choose)
+            overload(call, strict=False, jit_options=options)(choose)
             return implementation
 
         return register
+
+    return call, implement

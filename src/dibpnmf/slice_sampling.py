@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 from dibpnmf._compile import kernel
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 from dibpnmf.random import Stream, exponential, uniform
 
-_log_density = KernelFunction(
+log_density, implements_log_density = hook(
     "log_density",
     """Log density, up to a constant, of a target (a NamedTuple) at a scalar point.""",
 )
-log_density = _log_density.call
-implements_log_density = _log_density.implement
 
 _MAX_STEPS = 200
 

@@ -8,7 +8,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from dibpnmf.likelihoods import LIKELIHOODS, Likelihood
-from dibpnmf.likelihoods.rows import Lists, Row, list_entries, new_row, open_row, take_entry
+from dibpnmf.likelihoods.lists import Lists, list_entries
+from dibpnmf.likelihoods.rows import open_row, take_entry
+from dibpnmf.likelihoods.supports import Row, new_row
 from dibpnmf.observations import Observations
 
 

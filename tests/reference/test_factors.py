@@ -9,7 +9,7 @@ import pytest
 from numba import njit
 from scipy import stats
 
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 from dibpnmf.inference.executors import Serial, Threads, gathered
 from dibpnmf.inference.factors import MISSING, may_serve, move_factors, places_of
 from dibpnmf.inference.factors.gp_places import GPPlaces
@@ -38,27 +38,26 @@ def draw_free(s: Stream, log_odds: float, slab) -> float:  # type: ignore[no-unt
     return draw_from_slab(s, slab) if math.log(u / (1.0 - u)) < log_odds else 0.0
 
 
-_draw_sticks = KernelFunction("draw_sticks", "Draw all sticks from their prior: (places, s).")
-_odds_of = KernelFunction("odds_of", "Log odds that the sticks give: (places).")
-draw_sticks, odds_of = _draw_sticks.call, _odds_of.call
+draw_sticks, implements_draw_sticks = hook("draw_sticks", "Draw all sticks: (places, s).")
+odds_of, implements_odds_of = hook("odds_of", "Log odds that the sticks give: (places).")
 
 
-@_draw_sticks.implement(PairPlaces)
+@implements_draw_sticks(PairPlaces)
 def _draw_pairs(places, s):  # type: ignore[no-untyped-def]
     draw_pairs(places.theta, s, places.values, places.log_nu, 0)
 
 
-@_odds_of.implement(PairPlaces)
+@implements_odds_of(PairPlaces)
 def _pair_odds(places):  # type: ignore[no-untyped-def]
     return log_odds_of_sticks(places.log_nu)
 
 
-@_draw_sticks.implement(GPPlaces)
+@implements_draw_sticks(GPPlaces)
 def _draw_gp(places, s):  # type: ignore[no-untyped-def]
     extend(s, places.noise, GPState(places.log_nu, places.g, places.theta, places.g), 0)
 
 
-@_odds_of.implement(GPPlaces)
+@implements_odds_of(GPPlaces)
 def _gp_odds(places):  # type: ignore[no-untyped-def]
     return log_odds_of_state(places.noise, places.log_nu, places.g)
 

@@ -13,14 +13,14 @@ from scipy import integrate, stats
 
 from dibpnmf.likelihoods import LIKELIHOODS
 from dibpnmf.likelihoods.entry_moves import log_mass_cap, log_vouched_mass
-from dibpnmf.likelihoods.exponential import (
-    Exponential,
+from dibpnmf.likelihoods.exponential import Exponential
+from dibpnmf.likelihoods.exponential_bounds import (
     greatest_gain,
     least_logit,
     log_mass_bound,
     log_some_bound,
-    sum_ratio,
 )
+from dibpnmf.likelihoods.exponential_sums import sum_ratio
 from dibpnmf.likelihoods.grid_proposal import (
     LOG_DEFENDED,
     coarse_grid,
@@ -30,8 +30,10 @@ from dibpnmf.likelihoods.grid_proposal import (
     interpolate,
     refine_grid,
 )
+from dibpnmf.likelihoods.lists import list_entries
 from dibpnmf.likelihoods.peak_proposal import find_peak, has_slopes
-from dibpnmf.likelihoods.rows import (
+from dibpnmf.likelihoods.rows import open_row, stays_off, take_entry, update_rows
+from dibpnmf.likelihoods.supports import (
     BASE,
     BLOCK,
     HIT_BASE,
@@ -39,12 +41,7 @@ from dibpnmf.likelihoods.rows import (
     HIT_VALUE,
     LOAD,
     hits_of,
-    list_entries,
     new_row,
-    open_row,
-    stays_off,
-    take_entry,
-    update_rows,
 )
 from dibpnmf.loadings import Shared
 from dibpnmf.loadings.base import Slab

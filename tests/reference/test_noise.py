@@ -12,7 +12,8 @@ from scipy import stats
 
 from dibpnmf.likelihoods import LIKELIHOODS, Gaussian, Poisson
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
-from dibpnmf.likelihoods.rows import Entry, draw_entry, log_ratio, row_log_likelihood
+from dibpnmf.likelihoods.rows import draw_entry, log_ratio, row_log_likelihood
+from dibpnmf.likelihoods.supports import Entry
 from dibpnmf.loadings.base import Slab
 from dibpnmf.random import NOISE, stream
 

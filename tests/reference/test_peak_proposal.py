@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from dibpnmf.likelihoods import Exponential, Poisson
-from dibpnmf.likelihoods.exponential import support_log_likelihood
+from dibpnmf.likelihoods.exponential_sums import support_log_likelihood
+from dibpnmf.likelihoods.lists import list_entries
 from dibpnmf.likelihoods.peak_proposal import (
     core_log_density,
     draw_core,
@@ -21,16 +22,9 @@ from dibpnmf.likelihoods.peak_proposal import (
     slopes,
     split,
 )
-from dibpnmf.likelihoods.rows import (
-    BLOCK,
-    HIT_BASE,
-    Entry,
-    list_entries,
-    new_row,
-    open_row,
-    take_entry,
-)
 from dibpnmf.likelihoods.rows import log_ratio as kernel_log_ratio
+from dibpnmf.likelihoods.rows import open_row, take_entry
+from dibpnmf.likelihoods.supports import BLOCK, HIT_BASE, Entry, new_row
 from dibpnmf.loadings.base import Slab
 from dibpnmf.observations import Observations
 from dibpnmf.random import START, stream, uniform

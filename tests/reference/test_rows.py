@@ -13,20 +13,17 @@ from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Problem, State
 from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods.lists import LANES, list_entries
+from dibpnmf.likelihoods.literal_rows import update_loadings_literal, update_masks_literal
 from dibpnmf.likelihoods.rows import (
     FRESH,
     HELD,
-    LANES,
-    first_hit,
-    is_full,
-    list_entries,
     log_ratio,
     put_entry,
     row_log_likelihood,
-    update_loadings_literal,
-    update_masks_literal,
     update_rows,
 )
+from dibpnmf.likelihoods.supports import first_hit, is_full
 from dibpnmf.loadings import Shared
 from dibpnmf.model import Model
 from dibpnmf.priors import PRIORS

@@ -77,7 +77,7 @@ class Mutant:
 MUTANTS = [
     Mutant(
         "wrong sign of log λ",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_sums.py",
         "return -sum_log(lines, BASE, LOAD, v, ",
         "return sum_log(lines, BASE, LOAD, v, ",
         (geweke(BB), ROW_TWINS, EXACT),
@@ -381,7 +381,7 @@ MUTANTS = [
     ),
     Mutant(
         "bound of the mass that takes the cost of the first probe below it",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "        cost = first * low / near\n",
         "        cost = first\n",
         (GRID_TWINS,),
@@ -402,14 +402,14 @@ MUTANTS = [
     ),
     Mutant(
         "slice that always begins at the present loading",
-        "likelihoods/rows.py",
+        "likelihoods/slice_move.py",
         "    left = x - width * uniform(s)\n",
         "    left = x\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "slice without the Jacobian of log v",
-        "likelihoods/rows.py",
+        "likelihoods/slice_move.py",
         "    return x - v * (slab.rate",
         "    return -v * (slab.rate",
         (GRID_TWINS, geweke(BB)),
@@ -423,35 +423,35 @@ MUTANTS = [
     ),
     Mutant(
         "bound of the mass with a line that is too steep beyond its first probe",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "cost = first + (second - first) * (min",
         "cost = first + second * (min",
         (GRID_TWINS,),
     ),
     Mutant(
         "bound of some cells that cost more than they do",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "            more *= r / p\n",
         "            more *= 4.0 * r / p\n",
         (GRID_TWINS,),
     ),
     Mutant(
         "bound of some cells with half the gain of the stored ones",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "gains[NODE, q] += ratio * vx / (b + vx)",
         "gains[NODE, q] += 0.5 * ratio * vx / (b + vx)",
         (GRID_TWINS,),
     ),
     Mutant(
         "bound of some cells with powers below the exponential",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "e = 1.0 / (1.0 - x * 2.0**-8)",
         "e = max(1.0 + x * 2.0**-8, 0.0)",
         (GRID_TWINS,),
     ),
     Mutant(
         "bound of a logit by a chord beyond its end",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "return least if u > _CHORD_ENDS[0] else -math.inf",
         "return least",
         (GRID_TWINS,),
@@ -472,7 +472,7 @@ MUTANTS = [
     ),
     Mutant(
         "λ without an entry that has lost its digits",
-        "likelihoods/rows.py",
+        "likelihoods/supports.py",
         "    return b < _CANCELLED * ax\n",
         "    return b < -1e300\n",
         (ROW_TWINS,),
@@ -535,7 +535,7 @@ MUTANTS = [
     ),
     Mutant(
         "gain bounded by half of its bound",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_bounds.py",
         "total += excess * excess / (b[",
         "total += 0.5 * excess * excess / (b[",
         (GRID_TWINS,),
@@ -571,7 +571,7 @@ MUTANTS = [
     ),
     Mutant(
         "slopes of a support of stored cells with one share too few",
-        "likelihoods/exponential.py",
+        "likelihoods/exponential_sums.py",
         "t * (1.0 - 2.0 * s)",
         "t * (1.0 - s)",
         (PEAK_TWINS,),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf.likelihoods.rows import Lists, list_entries
+from dibpnmf.likelihoods.lists import Lists, list_entries
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor
-from dibpnmf.likelihoods.rows import embed_rows, list_entries
+from dibpnmf.likelihoods.lists import list_entries
+from dibpnmf.likelihoods.rows import embed_rows
 from dibpnmf.observations import Observations
 
 Floats = NDArray[np.float64]

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._compile import kernel
-from dibpnmf.likelihoods.rows import list_entries
+from dibpnmf.likelihoods.lists import list_entries
 from dibpnmf.observations import Cells, Observations
 
 

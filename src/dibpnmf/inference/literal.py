@@ -15,7 +15,7 @@ from dibpnmf import random as streams
 from dibpnmf.inference.executors import Rows, Whole
 from dibpnmf.inference.gibbs import SIDES, Info, Problem, State, summarise, update_noise
 from dibpnmf.likelihoods.base import kernel_at
-from dibpnmf.likelihoods.rows import update_loadings_literal, update_masks_literal
+from dibpnmf.likelihoods.literal_rows import update_loadings_literal, update_masks_literal
 from dibpnmf.loadings.exponential import draw_rate
 
 # Masks and loadings of one side are drawn in separate passes and need separate streams.

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf.inference.gibbs import Info, Problem, State, summarise, sweep_joint
-from dibpnmf.likelihoods.rows import list_entries
+from dibpnmf.likelihoods.lists import list_entries
 
 Floats = NDArray[np.float64]
 

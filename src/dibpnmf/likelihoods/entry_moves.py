@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 
 from dibpnmf._compile import spliced
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.grid_proposal import LOG_DEFENDED, draw_from_grid, evaluate
 from dibpnmf.likelihoods.peak_proposal import (
     FARTHEST,
@@ -30,15 +30,15 @@ from dibpnmf.likelihoods.peak_proposal import (
     find_peak,
     has_slopes,
 )
-from dibpnmf.likelihoods.rows import Entry, level_of, slice_loading
+from dibpnmf.likelihoods.slice_move import slice_loading
+from dibpnmf.likelihoods.supports import Entry, level_of
 from dibpnmf.loadings.base import Slab
 from dibpnmf.random import Stream, exponential, uniform
 
-_log_mass_cap = KernelFunction(
+log_mass_cap, implements_log_mass_cap = hook(
     "log_mass_cap",
     "Log of a bound of E[p(y | b + v x) / p(y | b)] over the prior of v: (lik, entry, tau).",
 )
-log_mass_cap, implements_log_mass_cap = _log_mass_cap.call, _log_mass_cap.implement
 
 # The largest f at a guess that is believed: now and then even what is surely on meets a grid,
 # should its v have got stuck. So does a share of what moves by its peak.

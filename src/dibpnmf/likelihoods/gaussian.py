@@ -21,7 +21,6 @@ from scipy import special
 from dibpnmf._compile import inlined, kernel, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments, draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import (
-    Entry,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -30,6 +29,7 @@ from dibpnmf.likelihoods.rows import (
     implements_stays_off,
     implements_take_entry,
 )
+from dibpnmf.likelihoods.supports import Entry
 from dibpnmf.loadings.base import SMALLEST, draw_from_slab
 from dibpnmf.random import Stream, gamma, positive_normal
 from dibpnmf.special import log_positive_mass

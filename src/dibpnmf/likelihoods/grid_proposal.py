@@ -35,16 +35,9 @@ import math
 import numpy as np
 
 from dibpnmf._compile import kernel, spliced
-from dibpnmf.likelihoods.rows import (
-    HEIGHT,
-    MASS,
-    MAX_NODES,
-    NODE,
-    Entry,
-    Floats,
-    level_of,
-    log_ratio,
-)
+from dibpnmf.likelihoods.lists import Floats
+from dibpnmf.likelihoods.rows import log_ratio
+from dibpnmf.likelihoods.supports import HEIGHT, MASS, MAX_NODES, NODE, Entry, level_of
 from dibpnmf.random import Stream, exponential, uniform
 
 _FACTOR = 16.0

@@ -28,34 +28,31 @@ from __future__ import annotations
 import math
 
 from dibpnmf._compile import inlined, kernel, spliced
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED
-from dibpnmf.likelihoods.rows import Entry, level_of, log_ratio
+from dibpnmf.likelihoods.rows import log_ratio
+from dibpnmf.likelihoods.supports import Entry, level_of
 from dibpnmf.loadings.base import SMALLEST, Slab
 from dibpnmf.random import Stream, exponential, normal, uniform
 
-_expectation = KernelFunction(
+expectation, implements_expectation = hook(
     "expectation",
     "Of (lik, entry): where v may be if it is on, the standard deviation of log v there, and the "
     "most that W' may be in units of exp f. Errors of the first two cost time, not truth.",
 )
-_has_slopes = KernelFunction(
+has_slopes, implements_has_slopes = hook(
     "has_slopes", "Whether `slopes` cost little more than one evaluation of f: (lik, entry)."
 )
-_slopes = KernelFunction(
+slopes, implements_slopes = hook(
     "slopes",
     "log p(y | b + v x) − log p(y | b) as a number r and a factor q of which it is r − log q, r "
     "being NaN if they are dear, and its first and second derivative by log v: (lik, entry, v).",
 )
-_split = KernelFunction(
+split, implements_split = hook(
     "split",
     "`log_ratio`, of an Entry's fields and v, as r and q of which it is r − log q: "
     "(lik, support, m, c, level, v).",
 )
-expectation, implements_expectation = _expectation.call, _expectation.implement
-has_slopes, implements_has_slopes = _has_slopes.call, _has_slopes.implement
-slopes, implements_slopes = _slopes.call, _slopes.implement
-split, implements_split = _split.call, _split.implement
 
 # Bounds of τ v for a guess of v.
 NEAREST, FARTHEST = 0.002, 3.0

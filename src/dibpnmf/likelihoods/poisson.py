@@ -25,12 +25,6 @@ from dibpnmf.likelihoods.peak_proposal import (
     implements_split,
 )
 from dibpnmf.likelihoods.rows import (
-    HIT_BASE,
-    HIT_LOAD,
-    HIT_VALUE,
-    Entry,
-    build_mean,
-    first_hit,
     implements_draw_entry,
     implements_log_ratio,
     implements_open_row,
@@ -39,6 +33,14 @@ from dibpnmf.likelihoods.rows import (
     implements_stays_off,
     implements_take_entry,
     log_ratio,
+)
+from dibpnmf.likelihoods.supports import (
+    HIT_BASE,
+    HIT_LOAD,
+    HIT_VALUE,
+    Entry,
+    build_mean,
+    first_hit,
     put_hits,
     take_hits,
 )

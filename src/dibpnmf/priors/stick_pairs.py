@@ -17,48 +17,40 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dibpnmf._compile import inlined, kernel, overwrite
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 from dibpnmf.priors.base import Floats, Prior, positive_log_density
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied, times_log
 
-_log_pair = KernelFunction(
+log_pair, implements_log_pair = hook(
     "log_pair",
     """Log density ℓ of one stick pair in (log ν¹, log ν²), given θ (a NamedTuple).""",
 )
-log_pair = _log_pair.call
-implements_log_pair = _log_pair.implement
 
 
-_take_notes = KernelFunction(
+take_notes, implements_take_notes = hook(
     "take_notes",
     """Note what the sticks of one side see of the other's: (theta, side, log_nu, first, notes).
 
     Fills the columns of ``notes`` and returns the sum that `log_margin` needs.
     """,
 )
-take_notes = _take_notes.call
-implements_take_notes = _take_notes.implement
 
-_given = KernelFunction(
+given, implements_given = hook(
     "given",
     """Return what `log_given` needs, from the notes on column k: (theta, side, notes, k).""",
 )
-given = _given.call
-implements_given = _given.implement
 
-_log_given = KernelFunction(
+log_given, implements_log_given = hook(
     "log_given",
     """Log density ℓ(ν_k) + ℓ(ν_{k+1}), but for a constant, of two sticks of one side.
 
     (given, given_next, log ν_k, 1 − ν_k, log ν_{k+1}); the last stick has no next, of log ν 0.
     """,
 )
-log_given = _log_given.call
-implements_log_given = _log_given.implement
 
-_log_margin = KernelFunction(
+log_margin, implements_log_margin = hook(
     "log_margin",
     """Log density of all pairs, but for a constant, at another margin of one side.
 
@@ -66,36 +58,26 @@ _log_margin = KernelFunction(
     stretch, rests), ``total`` as `take_notes` returned it and ``rests`` 1 − ν of the stretched.
     """,
 )
-log_margin = _log_margin.call
-implements_log_margin = _log_margin.implement
 
-_move_dependence = KernelFunction(
+move_dependence, implements_move_dependence = hook(
     "move_dependence",
     """Move the parameters other than the margins': (kind, s, theta, log_nu, learned).""",
 )
-move_dependence = _move_dependence.call
-implements_move_dependence = _move_dependence.implement
 
-_draw_pairs = KernelFunction(
+draw_pairs, implements_draw_pairs = hook(
     "draw_pairs",
     """Draw stick pairs from the prior from ``start`` on: (kind, s, theta, log_nu, start).""",
 )
-draw_pairs = _draw_pairs.call
-implements_draw_pairs = _draw_pairs.implement
 
-_with_margin = KernelFunction(
+with_margin, implements_with_margin = hook(
     "with_margin",
     """Return θ with the margin parameter of one side changed: (theta, side, value).""",
 )
-with_margin = _with_margin.call
-implements_with_margin = _with_margin.implement
 
-_theta_at = KernelFunction(
+theta_at, implements_theta_at = hook(
     "theta_at",
     """Return θ as a NamedTuple like ``kind``, with the values of an array: (kind, theta).""",
 )
-theta_at = _theta_at.call
-implements_theta_at = _theta_at.implement
 
 _TAIL_TRIES = 2
 _RUNS = 3  # of columns whose weights move together, on either side

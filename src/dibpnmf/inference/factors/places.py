@@ -16,7 +16,7 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import Any, NamedTuple
 
-from dibpnmf._dispatch import KernelFunction
+from dibpnmf._dispatch import hook
 
 
 @singledispatch
@@ -25,41 +25,35 @@ def places_of(prior: Any, state: Any, sizes: Any) -> NamedTuple | None:
     return None
 
 
-_note_places = KernelFunction("note_places", "Take notes on all places: (places).")
-_note_merged = KernelFunction(
+note_places, implements_note_places = hook("note_places", "Take notes on all places: (places).")
+note_merged, implements_note_merged = hook(
     "note_merged", "Note, as place K, what would be left if the point at f went: (places, f)."
 )
-_weigh_places = KernelFunction(
+weigh_places, implements_weigh_places = hook(
     "weigh_places",
     "Write how well a column with n0 and n1 entries fits in each place and place K, as logarithms: "
     "(places, n0, n1, out).",
 )
-_draw_point = KernelFunction(
+draw_point, implements_draw_point = hook(
     "draw_point", "Draw a point in place p for such a column: (places, p, n0, n1, s)."
 )
-_read_point = KernelFunction(
+read_point, implements_read_point = hook(
     "read_point", "Take the point at f for one in place K: (places, f, n0, n1)."
 )
-_point_odds = KernelFunction("point_odds", "Log odds of the point, on both sides: (places).")
-_log_point = KernelFunction(
+point_odds, implements_point_odds = hook(
+    "point_odds", "Log odds of the point, on both sides: (places)."
+)
+log_point, implements_log_point = hook(
     "log_point",
     "Log density of the steps with the point over that without it and that of drawing it; the "
     "last step is left out, since it is drawn from the prior: (places).",
 )
-_draw_last = KernelFunction(
+draw_last, implements_draw_last = hook(
     "draw_last", "Draw a last step for when some point has gone; its log odds: (places, s)."
 )
-_insert_point = KernelFunction("insert_point", "Put the point in place p: (places, p).")
-_remove_point = KernelFunction(
+insert_point, implements_insert_point = hook(
+    "insert_point", "Put the point in place p: (places, p)."
+)
+remove_point, implements_remove_point = hook(
     "remove_point", "Take the point at f out and append the last step: (places, f)."
 )
-note_places, implements_note_places = _note_places.call, _note_places.implement
-note_merged, implements_note_merged = _note_merged.call, _note_merged.implement
-weigh_places, implements_weigh_places = _weigh_places.call, _weigh_places.implement
-draw_point, implements_draw_point = _draw_point.call, _draw_point.implement
-read_point, implements_read_point = _read_point.call, _read_point.implement
-point_odds, implements_point_odds = _point_odds.call, _point_odds.implement
-log_point, implements_log_point = _log_point.call, _log_point.implement
-draw_last, implements_draw_last = _draw_last.call, _draw_last.implement
-insert_point, implements_insert_point = _insert_point.call, _insert_point.implement
-remove_point, implements_remove_point = _remove_point.call, _remove_point.implement
