@@ -12,7 +12,7 @@ import math
 import numpy as np
 from scipy import special
 
-from dibpnmf.priors.stick_pairs import _TAIL_TRIES
+from dibpnmf.priors.unseen import TAIL_TRIES
 from dibpnmf.random import exponential, gamma, normal, normal_below, uniform
 
 from . import formulas
@@ -331,7 +331,7 @@ def refresh_tail(s, state, counts, move_one, redraw, log_masks):
     """
     K = counts.shape[1]
     first = empty_tail(counts)
-    for _ in range(_TAIL_TRIES if first < K else 0):
+    for _ in range(TAIL_TRIES if first < K else 0):
         r = first + int(uniform(s) * (K - first))
         which = int(uniform(s) * state.theta.size)
         trial = redraw(s, state._replace(theta=move_one(s, state, r, which)), r)

@@ -19,8 +19,8 @@ from dibpnmf.likelihoods import Exponential, Poisson
 from dibpnmf.loadings.base import draw_from_slab, slab_of
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta, FGMCopula, GaussianProcess
-from dibpnmf.priors.gaussian_process import GPState, extend, log_odds_of_state
-from dibpnmf.priors.stick_pairs import draw_pairs, log_odds_of_sticks
+from dibpnmf.priors.gp_state import GPState, extend, log_odds_of_state
+from dibpnmf.priors.pair_density import draw_pairs, log_odds_of_sticks
 from dibpnmf.random import START, Stream, stream, uniform
 
 P_VALUE = 1e-6

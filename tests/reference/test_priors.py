@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from scipy import integrate, special
 
 from dibpnmf.priors import PRIORS, GaussianProcess
-from dibpnmf.priors.gaussian_process import ROUNDS, GPState
-from dibpnmf.priors.stick_pairs import PairState, log_pair
+from dibpnmf.priors.gp_moves import ROUNDS
+from dibpnmf.priors.gp_state import GPState
+from dibpnmf.priors.pair_density import PairState, log_pair
 from dibpnmf.random import PRIOR, stream
 
 from . import formulas, moves

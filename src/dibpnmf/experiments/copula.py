@@ -17,7 +17,7 @@ from dibpnmf.experiments.pieces import Outcome, Piece
 from dibpnmf.priors import PRIORS
 from dibpnmf.priors.bivariate_beta import Theta as BetaTheta
 from dibpnmf.priors.fgm_copula import Theta as CopulaTheta
-from dibpnmf.priors.stick_pairs import log_pair
+from dibpnmf.priors.pair_density import log_pair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,8 +8,7 @@ from typing import ClassVar, NamedTuple
 
 from dibpnmf._compile import kernel
 from dibpnmf.priors.base import Floats, start_value
-from dibpnmf.priors.stick_pairs import (
-    PairedSticksPrior,
+from dibpnmf.priors.pair_density import (
     implements_draw_pairs,
     implements_given,
     implements_log_given,
@@ -20,6 +19,7 @@ from dibpnmf.priors.stick_pairs import (
     implements_theta_at,
     implements_with_margin,
 )
+from dibpnmf.priors.stick_pairs import PairedSticksPrior
 from dibpnmf.random import Stream, log_gamma_draw
 from dibpnmf.special import LogProduct, log1mexp, log_of, multiplied
 

@@ -10,8 +10,7 @@ import numpy as np
 
 from dibpnmf._compile import kernel
 from dibpnmf.priors.base import Floats, require_number, start_value
-from dibpnmf.priors.stick_pairs import (
-    PairedSticksPrior,
+from dibpnmf.priors.pair_density import (
     implements_draw_pairs,
     implements_given,
     implements_log_given,
@@ -22,6 +21,7 @@ from dibpnmf.priors.stick_pairs import (
     implements_theta_at,
     implements_with_margin,
 )
+from dibpnmf.priors.stick_pairs import PairedSticksPrior
 from dibpnmf.random import Stream, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 from dibpnmf.special import LogProduct, log_of, multiplied

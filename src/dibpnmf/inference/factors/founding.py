@@ -41,7 +41,7 @@ from dibpnmf.inference.factors.places import (
 )
 from dibpnmf.inference.unseen import log_off
 from dibpnmf.likelihoods.peak_proposal import LOG_ALL
-from dibpnmf.priors.stick_pairs import log_unseen
+from dibpnmf.priors.unseen import log_unseen
 from dibpnmf.random import Stream, exponential, normal, uniform
 
 _USED = 0.6  # share of the open cells that f is expected to take, for the choice of a place

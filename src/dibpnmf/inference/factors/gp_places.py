@@ -22,15 +22,8 @@ from dibpnmf.inference.factors.places import (
     places_of,
 )
 from dibpnmf.priors.base import Floats
-from dibpnmf.priors.gaussian_process import (
-    GaussianProcess,
-    GPState,
-    Noise,
-    correlation,
-    draw_g,
-    log_normal_pair,
-    threshold,
-)
+from dibpnmf.priors.gaussian_process import GaussianProcess
+from dibpnmf.priors.gp_state import GPState, Noise, correlation, draw_g, log_normal_pair, threshold
 from dibpnmf.random import normal, uniform
 from dibpnmf.special import HALF_LOG_2PI, log_ndtr_both, ndtri_exp
 

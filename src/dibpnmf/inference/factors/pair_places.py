@@ -22,7 +22,8 @@ from dibpnmf.inference.factors.places import (
     places_of,
 )
 from dibpnmf.priors.base import Floats
-from dibpnmf.priors.stick_pairs import PairedSticksPrior, PairState, draw_pairs, log_pair
+from dibpnmf.priors.pair_density import PairState, draw_pairs, log_pair
+from dibpnmf.priors.stick_pairs import PairedSticksPrior
 from dibpnmf.random import uniform
 from dibpnmf.special import log1mexp
 
