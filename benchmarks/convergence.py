@@ -8,10 +8,11 @@ import numpy as np
 
 from benchmarks.measure import Row
 from dibpnmf.datasets import make_binary
+from dibpnmf.inference.background import background_rate
 from dibpnmf.inference.chain import Schedule, run_chain
 from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Info, Problem, State
-from dibpnmf.inference.starts import background_rate, best_start, start_state
+from dibpnmf.inference.starts import best_start, start_state
 from dibpnmf.likelihoods import Exponential
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations

@@ -10,7 +10,7 @@ from sklearn.decomposition import NMF
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Clock, Row, ratios, row, seconds
-from benchmarks.problems import n_used, warmed_up
+from benchmarks.problems import warmed_up
 from dibpnmf.datasets import fetch_cora
 from dibpnmf.inference.executors import Executor, Threads
 from dibpnmf.inference.gibbs import Problem, State, summarise, sweep_joint, update_labels
@@ -56,7 +56,7 @@ def _against_scikit_learn(problem: Problem, both: Problem, state: State) -> list
                 elapsed = (clock() - start) / _SWEEPS
                 measured[how].append(elapsed / _one_update(dense, threads, clock))
     return [
-        row(f"one sweep of Cora, {n_used(info)} columns in use",
+        row(f"one sweep of Cora, {info.n_active} columns in use",
             f"one iteration of scikit-learn NMF(30, mu, itakura-saito), {how}",
             np.array(values), "<= 1", lambda r: r <= 1.0)
         for how, values in measured.items()

@@ -9,7 +9,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from benchmarks.measure import Row, row, seconds
-from benchmarks.problems import n_used
 from dibpnmf import SparseNMF
 from dibpnmf.datasets import fetch_movielens_100k
 from dibpnmf.inference.executors import Serial
@@ -58,7 +57,7 @@ def _compare(Y: sp.csr_array, likelihood: Likelihood) -> Row:
         start = time.process_time()
         state, info = sweep_joint(problem, state, sweep)
         measured.append((time.process_time() - start) / _one_iteration(Y))
-        used.append(n_used(info))
+        used.append(info.n_active)
         on.append(float(info.counts.sum() / (sum(Y.shape) * _COLUMNS)))
     return row(
         f"one sweep of MovieLens-100K, {likelihood.name}, missing cells, {min(used)}-{max(used)} "

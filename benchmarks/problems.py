@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from dibpnmf.inference.background import background_rate
 from dibpnmf.inference.executors import Serial
-from dibpnmf.inference.gibbs import Info, Problem, State, sweep_joint
-from dibpnmf.inference.starts import background_rate, start_state
+from dibpnmf.inference.gibbs import Problem, State, sweep_joint
+from dibpnmf.inference.starts import start_state
 from dibpnmf.likelihoods import Exponential
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
@@ -22,8 +21,3 @@ def warmed_up(observations: Observations, K: int, n_sweeps: int) -> tuple[Proble
     for sweep in range(n_sweeps):
         state, _ = sweep_joint(problem, state, sweep)
     return problem, state
-
-
-def n_used(info: Info) -> int:
-    """Columns in use on both sides."""
-    return int(np.sum(np.all(info.counts > 0.0, axis=0)))

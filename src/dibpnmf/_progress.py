@@ -49,6 +49,8 @@ class Progress(OnTerminal):
     show : bool
     done : list of int, optional
         Sweeps that the chains of a resumed run have behind them.
+    name : str, default="chain"
+        What the lines are of; several are numbered.
     """
 
     def __init__(
@@ -58,11 +60,13 @@ class Progress(OnTerminal):
         n_warmup: int,
         show: bool,
         done: list[int] | None = None,
+        name: str = "chain",
     ) -> None:
         self.n_chains, self.n_sweeps, self.n_warmup = n_chains, n_sweeps, n_warmup
         self._stop = threading.Event()
         self._latest: list[tuple[int, int, float]] = [(0, 0, math.nan)] * n_chains
         self._done = done or [0] * n_chains
+        self._name = name
         self._bar = _bar() if show else None
         self._tasks: list[Any] = []
 
@@ -97,7 +101,11 @@ class Progress(OnTerminal):
     def _add_tasks(self) -> None:
         self._tasks = [
             self._bar.add_task(
-                f"chain {c + 1}", total=self.n_sweeps, completed=done, phase="", text=""
+                self._name if self._name != "chain" else f"chain {c + 1}",
+                total=self.n_sweeps,
+                completed=done,
+                phase="",
+                text="",
             )
             for c, done in enumerate(self._done)
         ]

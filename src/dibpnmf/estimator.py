@@ -123,7 +123,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Fast exact moves, or the paper's algorithms update by update. Same posterior.
     epsilon : "auto" or float, default="auto"
         Background rate ε in units of the mean of Y. "auto" takes the mean of the cells that
-        no factor of a quick factorization covers.
+        no factor covers, in a quick factorization first and then in a short pilot chain. Where
+        an exponential likelihood meets more than 5% exact zeros there is no pilot.
     zeros : {"observed", "missing"}, default="observed"
         What cells not stored in a sparse Y are. NaN is missing in any case.
     n_warmup, n_draws : int, default=500
@@ -292,7 +293,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 ),
             )
             seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
-            with begun(self, observations, seed, names, cluster) as run:
+            with begun(self, observations, seed, names, moments.zeros, cluster) as run:
                 records, interrupted = sample(self, observations, run, cluster)
                 self._set_results(observations, run, records, names, cluster)
                 if run.folder is not None:

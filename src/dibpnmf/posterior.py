@@ -99,7 +99,7 @@ class ChainRecord:
         """Keep what is to be kept of a draw."""
         K = count_effective(shares(info.sums), self.min_share)
         self.log_likelihood.append(info.log_likelihood)
-        self.n_active.append(int(np.sum(np.all(info.counts > 0.0, axis=0))))
+        self.n_active.append(info.n_active)
         self.n_components.append(K)
         self.truncated.append(is_truncated(info.counts))
         self.acceptance.append(info.acceptance)

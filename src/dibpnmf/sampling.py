@@ -18,6 +18,7 @@ from dibpnmf._memory import give_back_free_memory
 from dibpnmf._parameters import starts_of
 from dibpnmf._progress import Progress, should_show
 from dibpnmf.inference import starts
+from dibpnmf.inference.background import N_SWEEPS, PILOT, background_rate, refined_rate
 from dibpnmf.inference.chain import Schedule, run_chain
 from dibpnmf.inference.executors import Executor, executor_of
 from dibpnmf.inference.gibbs import Problem
@@ -41,6 +42,7 @@ HEADROOM = 10  # empty columns beyond those of the start
 # Small matrices may use more factors than they have rows. Were their truncation to grow in warm-up,
 # chains from different starts would have different ones, and so different posteriors.
 _AMPLE = 3
+_FEW_ZEROS = 0.05  # share of exact zeros that a likelihood without any may meet: see `background`
 
 
 def first_truncation(kind: str, rank: int) -> int:
@@ -49,13 +51,49 @@ def first_truncation(kind: str, rank: int) -> int:
 
 
 def background(
-    model: DIBPNMF, observations: Observations, seed: int, elsewhere: Executor | None
+    model: DIBPNMF,
+    observations: Observations,
+    zeros: float,
+    seed: int,
+    elsewhere: Executor | None,
 ) -> float:
-    """Background rate ε, relative to the mean: given, or estimated from a quick start."""
-    if isinstance(model.epsilon, str):
-        with threads_of(model) as n, executor_of(n, elsewhere) as executor:
-            return starts.background_rate(observations, seed, executor)
-    return float(model.epsilon)
+    """Background rate ε, relative to the mean: given, or estimated; ``zeros`` is their share."""
+    if not isinstance(model.epsilon, str):
+        return float(model.epsilon)
+    with threads_of(model) as n, executor_of(n, elsewhere) as executor:
+        epsilon = background_rate(observations, seed, executor)
+    generative = model_of(model, observations, epsilon)
+    if zeros > _FEW_ZEROS and not generative.likelihood.gives_zeros:
+        return epsilon
+    kind, K, _ = beginning_of(model, observations.shape, generative.likelihood)
+
+    def run_pilot(_: int, executor: Executor) -> None:
+        nonlocal epsilon
+        problem = problem_of(generative, observations, seed, PILOT, executor)
+        epsilon = refined_rate(problem, generative, K, kind, progress)
+
+    show = should_show(model.progress)
+    progress = Progress(1, N_SWEEPS, N_SWEEPS, show, name="background")
+    with progress, threads_of(model) as n:
+        if run_chains(run_pilot, [0], n, progress, elsewhere):
+            raise KeyboardInterrupt("interrupted before the first draw")
+    return epsilon
+
+
+def model_of(model: DIBPNMF, observations: Observations, epsilon: float) -> Model:
+    """The generative model that an estimator's parameters make."""
+    prior = PRIORS[model.prior].from_params(model.prior_params)
+    return Model(prior, likelihood_of(model, observations), epsilon, LOADINGS[model.loadings]())
+
+
+def problem_of(
+    generative: Model, observations: Observations, seed: int, chain: int, executor: Executor
+) -> Problem:
+    """What the sweeps of one chain are given."""
+    kernel = generative.likelihood.kernel(generative.epsilon)
+    return Problem(
+        observations, generative.prior, kernel, seed, chain, executor, generative.loadings
+    )
 
 
 def likelihood_of(model: DIBPNMF, observations: Observations) -> Likelihood:
@@ -153,16 +191,20 @@ def begun(
     observations: Observations,
     seed: int,
     names: Names,
+    zeros: float,
     elsewhere: Executor | None = None,
 ) -> Iterator[Run]:
-    """Begin a run, or go on with the one that the folder ``checkpoint`` holds."""
+    """Begin a run, or go on with the one that the folder ``checkpoint`` holds.
+
+    ``zeros`` is their share among the observed cells.
+    """
     if model.checkpoint is None:
-        yield Run(seed, background(model, observations, seed, elsewhere))
+        yield Run(seed, background(model, observations, zeros, seed, elsewhere))
         return
     with claimed(model.checkpoint) as folder:
         header = folder.header()
         if header is None:
-            epsilon = background(model, observations, seed, elsewhere)
+            epsilon = background(model, observations, zeros, seed, elsewhere)
             given = model.random_state
             known = int(given) if isinstance(given, Integral) else None
             folder.begin(identity(model), seed, known, epsilon, observations, names, elsewhere)
@@ -200,10 +242,8 @@ def sample(
     model: DIBPNMF, observations: Observations, run: Run, elsewhere: Executor | None = None
 ) -> tuple[list[ChainRecord], bool]:
     """Run all chains; return their records and whether they were interrupted."""
-    prior = PRIORS[model.prior].from_params(model.prior_params)
-    likelihood = likelihood_of(model, observations)
-    loadings = LOADINGS[model.loadings]()
-    generative = Model(prior, likelihood, run.epsilon, loadings)
+    generative = model_of(model, observations, run.epsilon)
+    likelihood = generative.likelihood
     kind, K, most_columns = beginning_of(model, observations.shape, likelihood)
     # A start that is kept may have factors twice; a number that was asked for stays.
     with_merges = (
@@ -227,9 +267,7 @@ def sample(
     def run_one(chain: int, executor: Executor) -> None:
         if progress.should_stop():
             return
-        problem = Problem(
-            observations, prior, likelihood.kernel(run.epsilon), run.seed, chain, executor, loadings
-        )
+        problem = problem_of(generative, observations, run.seed, chain, executor)
         last, saver = saved[chain], savers[chain]
         if last is None:
             state = starts.start_state(problem, generative, K, kinds[chain % len(kinds)])

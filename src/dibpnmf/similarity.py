@@ -47,7 +47,7 @@ class Deviations(NamedTuple):
 
 
 def similarity_of_means(draws: Iterable[Sides], rows: Ints) -> Floats:
-    """Posterior mean cosine of rows of AXᵀ; a row without factors is like no other.
+    """Posterior mean cosine of rows of AXᵀ; rows without factors are alike, and like no others.
 
     Of AXᵀ and not of A: two draws may divide the same AXᵀ among factors differently.
     """
@@ -74,13 +74,20 @@ def _cosines_of_means(A: Floats, X: Floats) -> Floats:
     own = unit_columns((A * lengths).T).T
     product = own @ (directions.T @ directions) @ own.T
     norms = np.sqrt(product.diagonal())
-    norms = np.where(norms > 0.0, norms, 1.0)
-    return product / norms[:, None] / norms
+    is_zero = norms == 0.0
+    norms[is_zero] = 1.0
+    return _alike(product / norms[:, None] / norms, is_zero)
 
 
 def _cosines(embedding: Floats) -> Floats:
     unit = unit_rows(embedding)
-    return unit @ unit.T
+    return _alike(unit @ unit.T, ~unit.any(axis=1))
+
+
+def _alike(cosines: Floats, is_zero: NDArray[np.bool_]) -> Floats:
+    """Let rows of zeros, which are all the same, have a cosine of 1 with each other; in place."""
+    cosines[np.ix_(is_zero, is_zero)] = 1.0
+    return cosines
 
 
 def unit_rows(signed: Floats) -> Floats:

@@ -103,8 +103,7 @@ def run_chain(
     sweep_once = SCHEMES[schedule.scheme]
     for sweep in range(first, schedule.n_sweeps):
         state, info = sweep_once(problem, state, sweep)
-        n_active = int(np.sum(np.all(info.counts > 0.0, axis=0)))
-        monitor.report(problem.chain, sweep + 1, n_active, info.log_likelihood)
+        monitor.report(problem.chain, sweep + 1, info.n_active, info.log_likelihood)
         done = sweep + 1 - schedule.n_warmup
         if done > 0 and done % schedule.n_thin == 0:
             recorder.record(state, info)

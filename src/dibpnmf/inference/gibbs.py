@@ -88,6 +88,11 @@ class Info:
     sums: Floats  # their totals
     acceptance: float  # accepted share of the row kernels' proposals
 
+    @property
+    def n_active(self) -> int:
+        """Number of columns in use on both sides."""
+        return int(np.sum(np.all(self.counts > 0.0, axis=0)))
+
 
 def summarise(loadings: tuple[Floats, Floats]) -> Summary:
     """Count the on-entries of both sides' columns and add them up."""

@@ -133,48 +133,6 @@ def _cut(A: Floats, X: Floats) -> tuple[Floats, Floats]:
     return A, X
 
 
-def _add_uncovered(  # type: ignore[no-untyped-def]
-    _, start: int, stop: int, cells: Cells, complete: bool, A: Floats, X: Floats, chosen, out
-) -> None:
-    """Total and number of the cells that no factor covers, for each row that is chosen."""
-    for i in range(start, stop):
-        if chosen[i]:
-            part = slice(cells.indptr[i], cells.indptr[i + 1])
-            columns = cells.indices[part]
-            uncovered = (X @ A[i]) == 0.0
-            out[i, 0] = cells.values[part][uncovered[columns]].sum()
-            out[i, 1] = (uncovered if complete else uncovered[columns]).sum()
-
-
-def background_rate(
-    observations: Observations, seed: int, executor: Executor | None = None
-) -> float:
-    """Estimate ε, relative to the mean: the mean of the cells that no factor of a start covers.
-
-    On sparse binary text this is the rate of words outside any topic; on data whose factors
-    explain everything it is near zero and 0.01 is returned. Cells are sampled where there are
-    many.
-    """
-    rank = default_rank(observations.shape)
-    executor = executor or Serial()
-    A, X = quick_factorization(observations, rank, seed, 0, executor)
-    rng = np.random.default_rng(seed)
-    M, N = observations.shape
-    rows = np.arange(M) if M * N <= 2_000_000 else rng.choice(M, max(1, 2_000_000 // N), False)
-    chosen = np.zeros(M, np.bool_)
-    chosen[rows] = True
-    out = np.empty((M, 2))
-    executor.map_blocks(
-        _add_uncovered, None, M, observations.side(0), observations.is_complete,
-        Rows(A, is_written=False), Whole(X, with_lists=False), Rows(chosen, is_written=False),
-        Rows(out, is_read=False),
-    )  # fmt: skip
-    total, covered_by_none = np.cumsum(out[rows], axis=0)[-1]  # in this order, whatever the blocks
-    if covered_by_none < 10:
-        return 0.01
-    return float(np.clip(total / covered_by_none, 0.01, 1.0))
-
-
 def start_state(problem: Problem, model: Model, K: int, kind: str) -> State:
     """Start a chain with K columns from a factorization ("nmf", "trivial") or from the prior."""
     observations = problem.observations

@@ -31,6 +31,7 @@ class Likelihood(ABC):
     noise_names: ClassVar[tuple[str, ...]] = ()
     # Whether the priors learn from a start before the first sweep, so that it keeps its factors.
     keeps_its_start: ClassVar[bool] = True
+    gives_zeros: ClassVar[bool] = True  # whether an entry may be exactly zero, or next to it
 
     @abstractmethod
     def kernel(self, epsilon: float) -> NamedTuple:

@@ -342,6 +342,7 @@ class Exponential(Likelihood):
     name: ClassVar[str] = "exponential"
     # A start fits the noise, which is as large as the signal: it has to lose factors.
     keeps_its_start: ClassVar[bool] = False
+    gives_zeros: ClassVar[bool] = False
 
     def kernel(self, epsilon: float) -> ExponentialKernel:
         """Parameters for the compiled row updates."""
