@@ -66,7 +66,7 @@ class Progress(OnTerminal):
         self._stop = threading.Event()
         self._latest: list[tuple[int, int, float]] = [(0, 0, math.nan)] * n_chains
         self._done = done or [0] * n_chains
-        self._name = name
+        self.name = name
         self._bar = _bar() if show else None
         self._tasks: list[Any] = []
 
@@ -101,7 +101,7 @@ class Progress(OnTerminal):
     def _add_tasks(self) -> None:
         self._tasks = [
             self._bar.add_task(
-                self._name if self._name != "chain" else f"chain {c + 1}",
+                self.name if self.name != "chain" else f"chain {c + 1}",
                 total=self.n_sweeps,
                 completed=done,
                 phase="",

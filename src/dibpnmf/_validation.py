@@ -55,10 +55,11 @@ def threads(name: str, value: object) -> None:
     """Refuse what is neither None nor an integer other than 0."""
     if value is None:
         return
+    taken = "an integer other than 0, -1 for all cores (or None, for one)"
     if isinstance(value, bool) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be None or an integer other than 0; got {value!r}.")
+        raise TypeError(f"{name} must be {taken}; got {value!r}.")
     if value == 0:
-        raise ValueError(f"{name} must be None or an integer other than 0; got {value!r}.")
+        raise ValueError(f"{name} must be {taken}; got {value!r}.")
 
 
 def executor(name: str, value: object) -> None:
@@ -79,7 +80,7 @@ def seed(name: str, value: Any) -> None:
         check_random_state(value)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{name} must be None, an integer in 0..2**32 - 1 or a RandomState; got {value!r}."
+            f"{name} must be an integer in 0..2**32 - 1 (or None, or a RandomState); got {value!r}."
         ) from error
 
 
@@ -139,6 +140,8 @@ def matrix(model: Any, Y: Any, reset: bool, largest: float) -> Floats | sp.csr_a
         taken += f", with the {model.n_features_in_} columns of the fitted matrix"
     try:
         _refuse_other_than_real(Y)
+        if isinstance(Y, np.ma.MaskedArray):
+            Y = np.ma.filled(Y.astype(np.float64), np.nan)
         read: Any = validate_data(
             model, Y, reset=reset, accept_sparse=["csr", "csc", "coo"], dtype=np.float64,
             ensure_all_finite=False,
@@ -172,8 +175,18 @@ def _refuse_other_than_real(Y: Any) -> None:
     if values.dtype.kind == "O":
         text = any(isinstance(value, (str, bytes)) for value in values.flat)
     if text:
-        raise TypeError(f"Its entries are {values.dtype}: the argument must be a number, "
-                        "not a string or a date, in each of them.")  # fmt: skip
+        raise TypeError(f"Its entries{_in_column(Y)} are {values.dtype}: the argument must be a "
+                        "number, not a string or a date, in each of them.")  # fmt: skip
+
+
+def _in_column(Y: Any) -> str:
+    """Name the first column of a DataFrame that is not all numbers."""
+    columns = getattr(Y, "columns", ())
+    for at in range(len(columns)):
+        values = np.asarray(Y.iloc[:, at]) if hasattr(Y, "iloc") else np.empty(0)
+        if values.dtype.kind not in "biufcO" or any(isinstance(v, (str, bytes)) for v in values):
+            return f" in column {columns[at]!r}"
+    return ""
 
 
 def _describe(Y: Any) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
@@ -293,12 +294,13 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 ),
             )
             seed = int(check_random_state(self.random_state).randint(0, 2**31 - 1))
+            self._contradictions = list(likelihood_of(self, observations).doubts(moments))
             with begun(self, observations, seed, names, moments.zeros, cluster) as run:
                 records, interrupted = sample(self, observations, run, cluster)
                 self._set_results(observations, run, records, names, cluster)
                 if run.folder is not None:
                     run.folder.write_json(SUMMARY, summarise(self))
-        self._warn(interrupted, moments)
+        self._warn(interrupted)
         return self
 
     def _observe(self, Y: Any, cluster: Dask | None) -> tuple[Observations, Moments]:
@@ -347,6 +349,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             raise RunFolderError(f"{folder.path} holds no draw yet. Resume its run first.")
         observations = folder.observations()
         model.n_features_in_ = observations.shape[1]
+        model._contradictions = []
+        with suppress(RunFolderError):  # draws are worth having without their summary
+            model._contradictions = (folder.summary() or {}).get("contradictions", [])
         known = Run(header.seed, header.epsilon, folder)
         model._set_results(observations, known, records, folder.names())
         if is_short:
@@ -477,12 +482,12 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "epsilon": self.epsilon_,
         }
 
-    def _warn(self, interrupted: bool, moments: Moments) -> None:
+    def _warn(self, interrupted: bool) -> None:
         """Tell what the user should know before trusting the result."""
         if interrupted:
             self._warn_short()
         doubts: list[tuple[type[Warning], str]] = [
-            (LikelihoodWarning, text) for text in self._likelihood.doubts(moments)
+            (LikelihoodWarning, text) for text in self._contradictions
         ]
         doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws)
         if self.n_components is None:
@@ -551,6 +556,16 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                 f"got {A.shape}."
             )
         return A @ self.components_
+
+    def iter_draws(self) -> Iterator[tuple[Floats, Floats]]:
+        """Yield A (rows × columns in use or not) and X of every kept draw, chain after chain.
+
+        In the units of Y, as `embedding_` and `components_` are: the mean is A Xᵀ + `epsilon_`.
+        What is said of columns holds within a draw only; their order and number change.
+        """
+        for draw in self._draws():
+            A, X = draw.unpack()
+            yield A, X * self._scale
 
     def reconstruct(self) -> Floats:
         """Posterior mean of λ for every cell of the fitted matrix."""

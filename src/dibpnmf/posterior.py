@@ -307,7 +307,7 @@ def to_datatree(
     if all(len(record.draws) >= n_draws for record in records):
         M, N = records[0].draws[0].shape
         K = max(draw.K for record in records for draw in record.draws)
-        note = "left out: too large; iterate over draws instead"
+        note = "left out: too large; iterate over iter_draws() of the model instead"
         if 8.0 * n_chains * n_draws * (M + N) * K <= max_bytes:
             note = "A (row × component), X (column × component) in units of Y; zero where off"
             A, X = _padded(records, n_draws, K)

@@ -213,6 +213,8 @@ def begun(
             asked = None if model.random_state is None else seed
             found = checksum(observations, elsewhere)
             header.refuse_changes(folder.path, identity(model), asked, found)
+            if header.is_shorter(identity(model)):
+                folder.prolong(int(model.n_draws))
             _warn_of_versions(folder, header.versions)
             yield Run(header.seed, header.epsilon, folder)
 

@@ -74,19 +74,19 @@ def _cosines_of_means(A: Floats, X: Floats) -> Floats:
     own = unit_columns((A * lengths).T).T
     product = own @ (directions.T @ directions) @ own.T
     norms = np.sqrt(product.diagonal())
-    is_zero = norms == 0.0
-    norms[is_zero] = 1.0
-    return _alike(product / norms[:, None] / norms, is_zero)
+    of_zeros = np.flatnonzero(norms == 0.0)
+    norms[of_zeros] = 1.0
+    return _alike(product / norms[:, None] / norms, of_zeros)
 
 
 def _cosines(embedding: Floats) -> Floats:
     unit = unit_rows(embedding)
-    return _alike(unit @ unit.T, ~unit.any(axis=1))
+    return _alike(unit @ unit.T, np.flatnonzero(~unit.any(axis=1)))
 
 
-def _alike(cosines: Floats, is_zero: NDArray[np.bool_]) -> Floats:
+def _alike(cosines: Floats, of_zeros: Ints) -> Floats:
     """Let rows of zeros, which are all the same, have a cosine of 1 with each other; in place."""
-    cosines[np.ix_(is_zero, is_zero)] = 1.0
+    cosines[np.ix_(of_zeros, of_zeros)] = 1.0
     return cosines
 
 

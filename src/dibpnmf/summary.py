@@ -22,10 +22,12 @@ def summarise(model: DIBPNMF) -> dict[str, Any]:
         truncation = doubts_about_truncation(model._touched, model.max_components_)
         doubts += [text for _, text in truncation]
     is_complete = len(draws) == model.n_chains and min(draws) >= model.n_draws
+    doubts += model._contradictions
     return {
         "status": "done" if is_complete else "interrupted",
         "converged": converged,
         "doubts": doubts,
+        "contradictions": model._contradictions,  # of data and likelihood; among the doubts
         "data": {
             name: model._facts[name] for name in ("n_rows", "n_columns", "n_observed", "mean")
         },

@@ -69,3 +69,14 @@ def test_clusters_of_a_fit():
         model.consensus_clusters(31)
     with pytest.raises(TypeError, match="n_clusters must be an integer"):
         model.consensus_clusters(2.5)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_rows_of_the_background_are_one_cluster():
+    truth = np.repeat([0, 1, 2, 3], [30, 30, 30, 20])
+    rng = np.random.default_rng(0)
+    A = (truth[:, None] == np.arange(3)) * rng.gamma(5.0, 0.4, (truth.size, 3))
+    X = (np.arange(40)[:, None] // 13 == np.arange(3)) * rng.gamma(5.0, 0.4, (40, 3))
+    Y = rng.exponential(A @ X.T + 0.02)
+    model = DIBPNMF(random_state=0, n_warmup=100, n_draws=50, n_chains=2).fit(Y)
+    assert adjusted_rand_score(truth, model.consensus_clusters()) > 0.95

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import os
@@ -110,8 +111,20 @@ def test_an_existing_run_needs_resume_and_the_same_options(data, finished):
     assert "--resume" in run("fit", data, "--out", out, *SHORT, code=2).stderr
     assert run("fit", data, "--out", out, "--resume", code=3).stdout == said.stdout
     assert run("fit", data, "--out", out, *SHORT, "--resume", code=3).stdout == said.stdout
-    assert "--draws is 8" in run("fit", data, "--out", out, "--resume", "--draws", 9, code=2).stderr
+    assert "--draws is 8" in run("fit", data, "--out", out, "--resume", "--draws", 7, code=2).stderr
     assert "seed" in run("fit", data, "--out", out, "--resume", "--seed", 9, code=2).stderr
+
+
+def test_more_draws_on_resume_are_those_of_a_longer_run(data, tmp_path):
+    for name, first in (("grown", 8), ("long", 20)):
+        run("fit", data, "--out", tmp_path / name, *SHORT, "--draws", first, code=3)
+    said = run("fit", data, "--out", tmp_path / "grown", "--resume", "--draws", 20, code=3)
+    assert "(now 12 and 20)" in said.stdout
+    one, two = ((tmp_path / name / "chain-1.draws").read_bytes() for name in ("grown", "long"))
+    assert one == two
+    assert run("fit", data, "--out", tmp_path / "grown", "--resume", code=3).stdout == said.stdout
+    assert "--warmup is 12" in run("fit", data, "--out", tmp_path / "grown", "--resume", "--warmup",
+                                   20, code=2).stderr  # fmt: skip
 
 
 def test_what_draws_do_not_depend_on_is_free_on_resume(data, finished, monkeypatch):
@@ -189,6 +202,49 @@ def test_missing_cells(tmp_path, missing, observed):
     table = json.loads(said.stdout)["data"]
     cells_in_all = table["n_rows"] * table["n_columns"]
     assert table["n_observed"] == (cells_in_all if missing == "none" else observed)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [["userId,movieId,rating", "1,31,2.5", "1,32,3", "2,31,4"],
+     ["userId,movieId,rating,timestamp", "1,31,2.5,99", "1,32,3,98", "2,31,4,97"],
+     ["1\t31\t2.5\t99", "1\t32\t3\t98", "2\t31\t4\t97"],
+     ["user,film,rating", "ann,Alien,2.5", "ann,Brazil,3", "bob,Alien,4"]],
+)  # fmt: skip
+def test_ratings_as_people_have_them(tmp_path, lines):
+    (tmp_path / "ratings.csv").write_text("\n".join(lines) + "\n")
+    options = ("--out", tmp_path / "run", *SHORT, "--missing", "absent", "--json")
+    said = run("fit", tmp_path / "ratings.csv", *options, code=None)
+    found = json.loads(said.stdout)["data"]
+    assert (found["n_rows"], found["n_columns"], found["n_observed"]) == (2, 2, 3)
+
+
+def test_a_table_leaves_no_cell_out(data, tmp_path):
+    said = run("fit", data, "--out", tmp_path / "run", *SHORT, "--missing", "absent", code=2)
+    assert "--layout triplets" in said.stderr
+    assert "12 rows × 10 columns" in said.stderr
+
+
+def test_what_may_be_triplets_is_told(tmp_path):
+    (tmp_path / "t.csv").write_text("user,film,rating\n" + "1,2,3\n2,1,4\n" * 3)
+    said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "run", *SHORT, code=None)
+    assert "if its lines are row,column,value give --layout triplets" in said.stderr
+    (tmp_path / "t.csv").write_text("user,film,rating\nann,Alien,3\n")
+    said = run("fit", tmp_path / "t.csv", "--out", tmp_path / "other", *SHORT, code=2)
+    assert "layout is triplets" in said.stderr
+
+
+def test_contradictions_of_the_likelihood_are_kept(tmp_path):
+    np.save(tmp_path / "even.npy", np.random.default_rng(0).uniform(9.0, 10.0, (12, 10)))
+    out = tmp_path / "run"
+    said = run("fit", tmp_path / "even.npy", "--out", out, *SHORT, "--json", code=None)
+    wanted = "--likelihood gaussian fits better"
+    assert wanted in " ".join(json.loads(said.stdout)["doubts"])
+    assert wanted in run("info", out).stdout
+    assert "likelihood='gaussian' fits better" in html.unescape(
+        (out / "report.html").read_text("utf-8")
+    )
+    assert DIBPNMF.load(out)._contradictions
 
 
 def test_image_shapes_are_checked_before_any_work(data, tmp_path):
@@ -437,6 +493,15 @@ def test_a_decimal_comma_is_not_a_separator(tmp_path):
 def test_quantities_of_the_posterior_keep_their_names():
     text = "n_components (R-hat 1.60, ESS 8): more n_draws, or n_components=3"
     assert in_options(text) == "n_components (R-hat 1.60, ESS 8): more --draws, or --components 3"
+    assert in_options("n_components (too few draws)") == "n_components (too few draws)"
+    assert in_options("--epsilon is a number") == "--epsilon is a number"
+    assert in_options("likelihood='poisson' fits") == "--likelihood poisson fits"
+
+
+def test_python_runs_the_package():
+    done = subprocess.run([sys.executable, "-m", "dibpnmf", "--help"], capture_output=True,
+                          text=True, timeout=60, check=True)  # fmt: skip
+    assert "Commands:" in done.stdout
 
 
 def test_messages_name_options_not_parameters(data, tmp_path):

@@ -314,6 +314,33 @@ def test_nan_stored_in_a_sparse_matrix_is_missing(planted):
     same(small(n_draws=5).fit(sp.csr_array(Y)), small(n_draws=5).fit(Y))
 
 
+def test_masked_cells_are_missing(planted):
+    mask = np.random.default_rng(0).random(planted.shape) < 0.2
+    Y = np.ma.array(np.where(mask, 1e4, planted), mask=mask)
+    hidden = np.where(mask, np.nan, planted)
+    model = small(n_draws=5).fit(Y)
+    same(model, small(n_draws=5).fit(hidden))
+    np.testing.assert_array_equal(model.transform(Y), model.transform(hidden))
+
+
+def test_a_column_of_text_is_named(planted):
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame(planted[:, :3], columns=["a", "b", "c"])
+    frame["b"] = "low"
+    with pytest.raises(TypeError, match="in column 'b'"):
+        small().fit(frame)
+
+
+def test_draws_can_be_gone_through(planted):
+    model = small(n_draws=5, n_chains=2).fit(planted)
+    draws = list(model.iter_draws())
+    assert len(draws) == 10
+    mean = np.mean([A @ X.T for A, X in draws], axis=0) + model.epsilon_
+    np.testing.assert_allclose(mean, model.reconstruct())
+    with pytest.raises(ValueError, match="keep_draws=True"):
+        next(small(n_draws=5, keep_draws=False).fit(planted).iter_draws())
+
+
 def test_input_is_left_alone(planted):
     Y = planted.copy()
     small(n_draws=3).fit(Y).transform(Y)
@@ -428,7 +455,9 @@ def test_posterior_similarity_is_the_mean_cosine(fitted):
     mean = A @ np.swapaxes(X, 2, 3)
     norm = np.linalg.norm(mean, axis=3, keepdims=True)
     unit = mean / np.where(norm > 0.0, norm, 1.0)
-    expected = np.mean(unit @ np.swapaxes(unit, 2, 3), axis=(0, 1))
+    without = (norm == 0.0).astype(float)  # rows without factors are alike
+    cosines = unit @ np.swapaxes(unit, 2, 3) + without @ np.swapaxes(without, 2, 3)
+    expected = np.mean(cosines, axis=(0, 1))
     np.fill_diagonal(expected, 1.0)
     similarity = fitted.posterior_similarity()
     np.testing.assert_allclose(similarity, expected, atol=1e-12)

@@ -131,6 +131,13 @@ def test_ctrl_c_before_the_first_draw_is_raised(planted, monkeypatch):
         small(n_warmup=10**6).fit(planted)
 
 
+def test_ctrl_c_while_the_background_is_estimated_is_raised(planted, monkeypatch, tmp_path):
+    interrupt_when(monkeypatch, lambda p: p.name == "background")
+    with pytest.raises(KeyboardInterrupt, match="before the first draw"):
+        small(checkpoint=tmp_path / "run").fit(planted)
+    assert not (tmp_path / "run").exists()
+
+
 def test_an_error_in_a_chain_is_raised(planted, monkeypatch):
     def fail(*_):
         raise RuntimeError("broken start")
@@ -149,7 +156,7 @@ first = threading.Event()
 report = Progress.report
 def tell(self, chain, sweep, *rest):
     report(self, chain, sweep, *rest)
-    if sweep == 20 and not first.is_set():
+    if sweep == 20 and self.name == "chain" and not first.is_set():
         first.set()
         print("sampling", flush=True)
 Progress.report = tell

@@ -207,8 +207,9 @@ def _read(
     in_file = label is not None and Path(label).is_file()
     table = read_table(
         data, options["layout"], options["na"], options["missing"] == "zeros",
-        None if in_file else label,
+        None if in_file else label, options["missing"] == "absent",
     )  # fmt: skip
+    _refuse_absent(data, table, options)
     labels = read_labels(Path(label), table.shape[0]) if in_file else table.labels
     is_default = ctx.get_parameter_source("missing") is ParameterSource.DEFAULT
     if sp.issparse(table.matrix) and is_default and not (options["quiet"] or options["as_json"]):
@@ -217,11 +218,33 @@ def _read(
     return table, labels
 
 
+def _refuse_absent(data: Path, table: Table, options: dict[str, Any]) -> None:
+    """Refuse a table that was said to leave cells out, and tell of one that may be triplets."""
+    import scipy.sparse as sp
+
+    if sp.issparse(table.matrix):
+        return
+    read = f"{data} was read as a table of {table.shape[0]} rows × {table.shape[1]} columns"
+    if options["missing"] == "absent":
+        raise ValueError(
+            "--missing absent is for files that leave cells out, triplets or sparse ones, and "
+            f"{read}. If its lines are row,column,value give --layout triplets; the empty cells of "
+            "a table are missing without --missing."
+        )
+    if (
+        table.shape[1] == 3
+        and table.row_names is None
+        and not (options["quiet"] or options["as_json"])
+    ):
+        click.echo(f"Note: {read}; if its lines are row,column,value give --layout triplets.",
+                   err=True)  # fmt: skip
+
+
 def _fit(model: DIBPNMF, table: Table, quiet: bool) -> None:
     """Sample; doubts are part of the result, other warnings go to stderr."""
     from sklearn.exceptions import ConvergenceWarning
 
-    from dibpnmf.diagnostics import InterruptedWarning
+    from dibpnmf.diagnostics import InterruptedWarning, LikelihoodWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -234,8 +257,8 @@ def _fit(model: DIBPNMF, table: Table, quiet: bool) -> None:
                 f"{error or 'interrupted'}; {where} is kept if sampling had begun: --resume"
             ) from error
     for warning in caught:
-        told = (ConvergenceWarning, InterruptedWarning)
-        text = str(warning.message)
+        told = (ConvergenceWarning, InterruptedWarning, LikelihoodWarning)
+        text = in_options(str(warning.message))
         if not quiet and not issubclass(warning.category, told) and "The last of" not in text:
             click.echo(f"Warning: {text}", err=True)
 
@@ -256,6 +279,7 @@ def _tell(model: DIBPNMF, out: Path, labels: list[str] | None, options: dict[str
     if has_report:
         make_report(model, out, report, options["image_shape"])
     if options["as_json"]:
+        summary["doubts"] = [in_options(doubt) for doubt in summary["doubts"]]
         paths = {"run": str(out), "report": str(report) if has_report else None}
         click.echo(json.dumps(summary | paths, indent=2, allow_nan=False))
     else:

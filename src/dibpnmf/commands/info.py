@@ -24,7 +24,7 @@ def info(run: Path, as_json: bool) -> None:
 
 def describe(run: Path) -> dict[str, Any]:
     """Everything about a run that is read without its draws."""
-    from dibpnmf.runs.folder import HEADER, SUMMARY, RunFolder, read_json
+    from dibpnmf.runs.folder import HEADER, RunFolder, read_json
 
     folder = RunFolder(run)
     parameters = folder.known_header().parameters
@@ -41,7 +41,7 @@ def describe(run: Path) -> dict[str, Any]:
         ],
         "sweeps_per_chain": sweeps,
         **read_json(run / HEADER),
-        "summary": read_json(run / SUMMARY) if (run / SUMMARY).exists() else None,
+        "summary": folder.summary(),
     }
 
 

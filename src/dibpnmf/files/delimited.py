@@ -162,6 +162,8 @@ class _Body:
         return values
 
     def _bad(self, number: int, at: int, text: str, what: str) -> FileError:
+        if self.width in (3, 4):
+            what += "; if the lines are row,column,value the layout is triplets"
         name = f" ({shown(self.header[at])})" if self.header is not None else ""
         return FileError(self.path, f"found {shown(text)}, {what}", number, f"{at + 1}{name}")
 

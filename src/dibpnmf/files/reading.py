@@ -37,6 +37,7 @@ def read_table(
     missing: Iterable[str] = (),
     zeros_missing: bool = False,
     label: str | None = None,
+    leaves_out: bool = False,
 ) -> Table:
     """Read a data file.
 
@@ -47,13 +48,15 @@ def read_table(
         Parquet or .h5ad; each may be gzipped.
     layout : {"auto", "table", "triplets"}, default="auto"
         Of delimited text: a matrix, or one cell a line. "auto" takes a header row,col,value
-        for the latter.
+        for the latter, or ``leaves_out`` and three or four columns.
     missing : iterable of str
         Cells of text that are missing, beside those empty, NA, NaN, null and the like.
     zeros_missing : bool, default=False
         Whether cells that are zero are missing.
     label : str, optional
         A column of delimited text that is no part of the matrix: a known class of each row.
+    leaves_out : bool, default=False
+        Whether the file is known not to have all cells.
 
     Returns
     -------
@@ -74,19 +77,22 @@ def read_table(
         raise FileError(path, "not a regular file")
     tokens = MISSING | {text.strip().casefold() for text in missing}
     try:
-        table = _read(path, layout, tokens, label)
+        table = _read(path, layout, tokens, label, leaves_out)
     except MemoryError as error:
         raise FileError(path, "too large for the memory of this machine") from error
     table = table.checked(path)
     return replace(table, matrix=_without_zeros(table.matrix)) if zeros_missing else table
 
 
-def _read(path: Path, layout: str, missing: frozenset[str], label: str | None) -> Table:
+def _read(
+    path: Path, layout: str, missing: frozenset[str], label: str | None, leaves_out: bool
+) -> Table:
     is_text = path_ends(path, *_TEXT)
     lines: Iterator[Line] = read_lines(path) if is_text else iter(())
     first = next(lines, None)
     triplets = first is not None and (
-        layout == "triplets" or (layout == "auto" and label is None and are_triplets(first))
+        layout == "triplets"
+        or (layout == "auto" and label is None and are_triplets(first, leaves_out))
     )
     if label is not None and (first is None or triplets):
         raise FileError(path, f"a column of labels, {shown(label)}, is only read from a table of "

@@ -21,8 +21,13 @@ Ints = NDArray[np.int64]
 _HEADERS = (("row",), ("col", "column"), ("value",))
 
 
-def are_triplets(line: Line) -> bool:
-    """Whether a header reads row, col, value."""
+def are_triplets(line: Line, leaves_out: bool = False) -> bool:
+    """Whether a header reads row, col, value; or, of a file that leaves cells out, has room for it.
+
+    A fourth column may hold when a rating was given.
+    """
+    if leaves_out and len(line.cells) in (3, 4):
+        return True
     names = [cell.strip().casefold() for cell in line.cells]
     return len(names) == 3 and all(n in known for n, known in zip(names, _HEADERS, strict=True))
 

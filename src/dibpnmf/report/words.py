@@ -191,7 +191,7 @@ def _about_run(model: DIBPNMF) -> list[str]:
             f"{percent(model._touched)} of the draws: give it more room (max_components="
             f"{2 * model.max_components_})."
         )
-    return out
+    return out + model._contradictions
 
 
 def about_sparsity(model: DIBPNMF) -> str:

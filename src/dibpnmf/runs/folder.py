@@ -56,9 +56,11 @@ class Header:
     def refuse_changes(
         self, path: Path, parameters: Mapping[str, Any], seed: int | None, checksum: str
     ) -> None:
-        """Refuse to go on with other parameters, another seed or other data."""
+        """Refuse to go on with another seed, other data or parameters, but for more draws."""
         asked = {**_plain(parameters), "random_state's seed": self.seed if seed is None else seed}
         known = {**self.parameters, "random_state's seed": self.seed}
+        if self.is_shorter(parameters):
+            known["n_draws"] = asked["n_draws"]
         changes = [
             f"{name} is {known.get(name)!r} there and {asked.get(name)!r} here"
             for name in dict.fromkeys([*known, *asked])
@@ -71,8 +73,13 @@ class Header:
         if changes:
             raise RunFolderError(
                 f"{path} holds another run: {'; '.join(changes)}. A run goes on only with its own "
-                "data and parameters; give those, or another folder."
+                "data and parameters, or with more draws; give those, or another folder."
             )
+
+    def is_shorter(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether the run has fewer draws than these parameters ask for."""
+        known, asked = self.parameters.get("n_draws"), parameters.get("n_draws")
+        return isinstance(known, int) and isinstance(asked, int) and known < asked
 
 
 class RunFolder:
@@ -161,6 +168,12 @@ class RunFolder:
             }
             write_json(self.path / HEADER, table)
 
+    def prolong(self, n_draws: int) -> None:
+        """Let the run have more draws: the same as if it had been begun with them."""
+        table = read_json(self.path / HEADER)
+        table["parameters"]["n_draws"] = n_draws
+        self.write_json(HEADER, table)
+
     def observations(self) -> Observations:
         """The run's matrix; of one that was left where it lay, all but its cells."""
         facts = read_json(self.path / HEADER)["data"]
@@ -196,6 +209,10 @@ class RunFolder:
         except FileNotFoundError:
             return None, None
         return table.get("rows"), table.get("columns")
+
+    def summary(self) -> dict[str, Any] | None:
+        """What was found, if sampling has ended."""
+        return read_json(self.path / SUMMARY) if (self.path / SUMMARY).exists() else None
 
     def write_json(self, name: str, table: Mapping[str, Any]) -> None:
         """Write one of the folder's JSON files, whole or not at all."""

@@ -1,0 +1,5 @@
+"""The command line as ``python -m dibpnmf``."""
+
+from dibpnmf.cli import main
+
+main()
