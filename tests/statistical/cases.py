@@ -16,7 +16,7 @@ import numpy as np
 from dibpnmf.inference.chain import SCHEMES
 from dibpnmf.inference.executors import Serial
 from dibpnmf.inference.gibbs import Info, Problem, State
-from dibpnmf.likelihoods import LIKELIHOODS
+from dibpnmf.likelihoods import LIKELIHOODS, Likelihood
 from dibpnmf.loadings import LOADINGS
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
@@ -26,11 +26,17 @@ from dibpnmf.random import START, stream
 SHAPE = (3, 4)
 K = 3
 EPSILON = 0.1
+UNIT = 2.5  # what counts come in, as they do in a fit: the mean of the data is 1
 # The last column has no observed cell and the last row only one.
 PATTERNS = {
     "complete": np.ones(SHAPE, bool),
     "missing": np.array([[1, 0, 1, 0], [1, 1, 1, 0], [0, 1, 0, 0]], bool),
 }
+
+
+def likelihood_of(name: str) -> Likelihood:
+    """A likelihood as it is used on data that were divided by their mean."""
+    return LIKELIHOODS[name]().in_units_of(UNIT)
 
 
 @dataclass(frozen=True)
@@ -53,7 +59,7 @@ class Case:
 
     def model(self, epsilon: float = EPSILON, **prior_params: float) -> Model:
         return Model(
-            PRIORS[self.prior].from_params(prior_params), LIKELIHOODS[self.likelihood](), epsilon,
+            PRIORS[self.prior].from_params(prior_params), likelihood_of(self.likelihood), epsilon,
             LOADINGS[self.loadings](),
         )  # fmt: skip
 

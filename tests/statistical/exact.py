@@ -24,7 +24,7 @@ from tests.reference.posteriors import (
     names,
 )
 
-from .cases import Run, fast, run_on_data
+from .cases import Run, fast, likelihood_of, run_on_data
 from .errors import N_BATCHES, chain_error, t_threshold
 from .geweke import Outcome
 
@@ -91,19 +91,19 @@ class Problem:
     @property
     def Y(self) -> np.ndarray:
         rng = np.random.default_rng(1)
-        return LIKELIHOODS[self.likelihood]().simulate(rng, MEANS)[:, : self.shape[1]]
+        return likelihood_of(self.likelihood).simulate(rng, MEANS)[:, : self.shape[1]]
 
     def model(self) -> Model:
         fixed = self.prior == "fixed"
         prior = FixedOdds(self.K) if fixed else PRIORS[self.prior]()
-        return Model(prior, LIKELIHOODS[self.likelihood](), EPSILON)
+        return Model(prior, likelihood_of(self.likelihood), EPSILON)
 
 
 @lru_cache
 def _integral(prior, likelihood, data, shape, K, m):
     problem = Problem(prior, likelihood, "", data, shape, K)
     tiny = Tiny(
-        problem.Y, problem.observed, K, EPSILON, LIKELIHOODS[likelihood]().log_density,
+        problem.Y, problem.observed, K, EPSILON, likelihood_of(likelihood).log_density,
         None if prior == "fixed" else prior, LOG_ODDS[:, :K], TAU,
     )  # fmt: skip
     return integrate_posterior(tiny, m)

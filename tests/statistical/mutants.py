@@ -689,6 +689,20 @@ MUTANTS = [
         (geweke(GAUSSIAN, 6_400), NOISE_TWINS),
     ),
     Mutant(
+        "Poisson counts taken for whole ones in the mask's odds",
+        "likelihoods/poisson.py",
+        "return lik.unit * (_sum_y_log(support",
+        "return (_sum_y_log(support",
+        (geweke(POISSON), EXACT_POISSON, ROW_TWINS),
+    ),
+    Mutant(
+        "Poisson counts taken for whole ones in a bound",
+        "likelihoods/poisson.py",
+        "    slope *= lik.unit\n",
+        "",
+        (GRID_TWINS, geweke(POISSON), EXACT_POISSON),
+    ),
+    Mutant(
         "Poisson zeros forgotten",
         "likelihoods/poisson.py",
         "(_sum_y_log(support, c, v) - level - v * support[0, _LOADS])",
