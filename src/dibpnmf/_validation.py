@@ -278,9 +278,20 @@ def levels(name: str, values: Any) -> Floats:
     return known
 
 
-def cell_indices(name: str, values: Any, size: int) -> NDArray[np.int64]:
-    """Check indices of rows or columns, given as an integer or a list of them."""
+def cell_indices(
+    name: str, values: Any, size: int, known: list[str] | None = None
+) -> NDArray[np.int64]:
+    """Check indices of rows or columns, given as an integer or a list of them.
+
+    Or by the names that are ``known``; of equal ones the first is meant.
+    """
     index = np.atleast_1d(np.asarray(values))
+    if known is not None and index.size and all(isinstance(one, str) for one in index.flat):
+        places = {text: at for at, text in reversed(list(enumerate(known)))}
+        strange = [one for one in index.flat if one not in places]
+        if strange:
+            raise ValueError(f"{name} must be known names or indices; got {str(strange[0])!r}.")
+        index = np.array([places[one] for one in index.flat]).reshape(index.shape)
     if index.ndim != 1 or (index.size and not np.issubdtype(index.dtype, np.integer)):
         raise TypeError(
             f"{name} must be an integer or a 1-d array of integers; got dtype "
@@ -293,11 +304,14 @@ def cell_indices(name: str, values: Any, size: int) -> NDArray[np.int64]:
 
 
 def cells(
-    rows: Any, cols: Any, shape: tuple[int, int]
+    rows: Any,
+    cols: Any,
+    shape: tuple[int, int],
+    known: tuple[list[str] | None, list[str] | None] = (None, None),
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Check pairs of indices of cells; a single index goes with each of the others."""
-    i = cell_indices("rows", rows, shape[0])
-    j = cell_indices("cols", cols, shape[1])
+    """Check pairs of indices, or names, of cells; a single one goes with each of the others."""
+    i = cell_indices("rows", rows, shape[0], known[0])
+    j = cell_indices("cols", cols, shape[1], known[1])
     if i.size != j.size and 1 not in (i.size, j.size):
         raise ValueError(f"rows and cols must be equally long; got {i.size} and {j.size} indices.")
     i, j = np.broadcast_arrays(i, j)

@@ -583,8 +583,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        rows, cols : int or array of int
-            Cells, pairwise; a single index is repeated. Without ``cols``, ``rows`` is a dense
+        rows, cols : int or array of int, or names
+            Cells, pairwise, by their indices or by the names of rows and columns that the fitted
+            matrix had; a single one is repeated. Without ``cols``, ``rows`` is a dense
             matrix of new rows, and the mean of every one of their cells is returned. Dask arrays
             give dask arrays, lazily.
         interval : float in (0, 1), optional
@@ -617,7 +618,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
                     "cells; for new rows there is the mean only."
                 )
             return self._predict_new(rows)
-        i, j = check.cells(rows, cols, self._shape)
+        i, j = check.cells(rows, cols, self._shape, (self.row_names_, self.column_names_))
         wanted = [] if point == "mean" else [0.5]
         if interval is not None:
             wanted += [0.5 - 0.5 * interval, 0.5 + 0.5 * interval]
@@ -742,7 +743,7 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         some = draws[prediction.spread_evenly(len(draws), similarity.ENOUGH_DRAWS)]
         index = np.arange(self._shape[0])
         if rows is not None:
-            index = check.cell_indices("rows", rows, self._shape[0])
+            index = check.cell_indices("rows", rows, self._shape[0], self.row_names_)
         sides = (draw.unpack() for draw in some)
         if Y is None:
             return similarity.similarity_of_means(sides, index)

@@ -331,6 +331,20 @@ def test_a_column_of_text_is_named(planted):
         small().fit(frame)
 
 
+def test_cells_by_name(planted):
+    rows, columns = [f"r{i}" for i in range(30)], [f"c{j}" for j in range(20)]
+    model = small(n_draws=5).fit(planted, row_names=rows, column_names=columns)
+    by_index = model.predict([3, 29], [0, 7])
+    np.testing.assert_array_equal(model.predict(["r3", "r29"], ["c0", "c7"]), by_index)
+    np.testing.assert_array_equal(model.predict("r3", np.array(["c0"])), by_index[:1])
+    alike = model.posterior_similarity(["r3", "r29"])
+    np.testing.assert_array_equal(alike, model.posterior_similarity([3, 29]))
+    with pytest.raises(ValueError, match="cols must be known names or indices; got 'c20'"):
+        model.predict("r3", "c20")
+    with pytest.raises(TypeError, match="rows must be an integer"):
+        small(n_draws=5).fit(planted).predict("r3", "c0")
+
+
 def test_draws_can_be_gone_through(planted):
     model = small(n_draws=5, n_chains=2).fit(planted)
     draws = list(model.iter_draws())

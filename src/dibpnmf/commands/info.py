@@ -69,5 +69,7 @@ def _in_words(table: dict[str, Any]) -> list[str]:
     given = ", ".join(f"{k} {v}" for k, v in table["parameters"].items() if v is not None)
     lines += [f"Parameters: {given}", f"Seed: {_seed(table)}"]
     if table["summary"] is None:
+        if table["status"] == "done":
+            lines.append("Not summarised yet: fit --resume does it")
         return [*lines, f"Data: {data['rows']} rows × {data['columns']} columns"]
     return [*lines, *(in_options(line) for line in in_words(table["summary"]))]

@@ -73,7 +73,8 @@ class Header:
         if changes:
             raise RunFolderError(
                 f"{path} holds another run: {'; '.join(changes)}. A run goes on only with its own "
-                "data and parameters, or with more draws; give those, or another folder."
+                "data and parameters, or with more draws; give those, or another folder. (In "
+                "cross-validation, which fits many matrices, leave checkpoint out.)"
             )
 
     def is_shorter(self, parameters: Mapping[str, Any]) -> bool:
