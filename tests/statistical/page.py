@@ -26,7 +26,7 @@ _COLUMNS = 4  # of panels in a figure
 INTRODUCTION = """# Validation
 
 Every sampler of this library is tested against the model it claims to sample from. This page
-is written by the full suite, not by hand.
+is written by the suite, not by hand, and says at which commits its parts were run.
 
 - Command: `{command}`
 {commits}

@@ -177,7 +177,8 @@ def run_part(
     rows = joined(known, [future.result() for future in futures])
     minutes = (time.monotonic() - started) / 60.0
     if old and known:
-        commit = f"{old['commit']}; cases added since: {commit}"
+        first = old["commit"].partition(";")[0]
+        commit = f"{first}; cases that were added or run again since, the last at {commit}"
         minutes += old["minutes"]
     failed = [row for row in rows if not row["passed"]]
     print(f"{part}: {len(rows) - len(failed)} of {len(rows)} as they should be, "
