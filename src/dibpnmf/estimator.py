@@ -124,8 +124,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Fast exact moves, or the paper's algorithms update by update. Same posterior.
     epsilon : "auto" or float, default="auto"
         Background rate ε in units of the mean of Y. "auto" takes the mean of the cells that
-        no factor covers, in a quick factorization first and then in a short pilot chain. Where
-        an exponential likelihood meets more than 5% exact zeros there is no pilot.
+        no factor covers, in a quick factorization first and then in a short pilot chain. There
+        is no pilot under the Poisson likelihood, nor under the exponential one where more than
+        5% of the cells are exactly zero.
     zeros : {"observed", "missing"}, default="observed"
         What cells not stored in a sparse Y are. NaN is missing in any case.
     n_warmup, n_draws : int, default=500

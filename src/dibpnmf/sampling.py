@@ -42,7 +42,6 @@ HEADROOM = 10  # empty columns beyond those of the start
 # Small matrices may use more factors than they have rows. Were their truncation to grow in warm-up,
 # chains from different starts would have different ones, and so different posteriors.
 _AMPLE = 3
-_FEW_ZEROS = 0.05  # share of exact zeros that a likelihood without any may meet: see `background`
 
 
 def first_truncation(kind: str, rank: int) -> int:
@@ -63,7 +62,7 @@ def background(
     with threads_of(model) as n, executor_of(n, elsewhere) as executor:
         epsilon = background_rate(observations, seed, executor)
     generative = model_of(model, observations, epsilon)
-    if zeros > _FEW_ZEROS and not generative.likelihood.gives_zeros:
+    if not generative.likelihood.trusts_pilot(zeros):
         return epsilon
     kind, K, _ = beginning_of(model, observations.shape, generative.likelihood)
 
@@ -77,6 +76,7 @@ def background(
     with progress, threads_of(model) as n:
         if run_chains(run_pilot, [0], n, progress, elsewhere):
             raise KeyboardInterrupt("interrupted before the first draw")
+    give_back_free_memory()
     return epsilon
 
 

@@ -5,8 +5,7 @@ uncovered that have some signal, so that ε comes out several times too large. G
 sweeps of a pilot chain find better masks, and these a better ε, and so on: two rounds are enough
 where much of the matrix is background.
 
-Not where an exponential likelihood meets more than a few exact zeros, which it says cannot be:
-the smaller ε the likelier they are, and the pilot would take ε to nothing.
+Some likelihoods do without a pilot, or on some data (`Likelihood.trusts_pilot`).
 """
 
 from __future__ import annotations

@@ -31,7 +31,6 @@ class Likelihood(ABC):
     noise_names: ClassVar[tuple[str, ...]] = ()
     # Whether the priors learn from a start before the first sweep, so that it keeps its factors.
     keeps_its_start: ClassVar[bool] = True
-    gives_zeros: ClassVar[bool] = True  # whether an entry may be exactly zero, or next to it
 
     @abstractmethod
     def kernel(self, epsilon: float) -> NamedTuple:
@@ -52,6 +51,10 @@ class Likelihood(ABC):
     def in_units_of(self, scale: float) -> Self:
         """Return the likelihood for data that were divided by ``scale``."""
         return self
+
+    def trusts_pilot(self, zeros: float) -> bool:
+        """Whether a pilot chain finds the background rate, given the share of exact zeros."""
+        return True
 
     def log_unit(self, scale: float) -> float:
         """What the log density of an entry of Y is less than that of y = Y / scale."""

@@ -66,6 +66,7 @@ from dibpnmf.likelihoods.supports import (
 # A share of exact zeros above the first, or a variance below the second times the squared mean
 # (any mixture of exponentials has at least 1), plainly contradicts the likelihood.
 _MOSTLY, _EVEN = 0.75, 0.5
+_FEW_ZEROS = 0.05  # share of them that does not matter
 
 
 class ExponentialKernel(NamedTuple):
@@ -342,7 +343,6 @@ class Exponential(Likelihood):
     name: ClassVar[str] = "exponential"
     # A start fits the noise, which is as large as the signal: it has to lose factors.
     keeps_its_start: ClassVar[bool] = False
-    gives_zeros: ClassVar[bool] = False
 
     def kernel(self, epsilon: float) -> ExponentialKernel:
         """Parameters for the compiled row updates."""
@@ -359,6 +359,10 @@ class Exponential(Likelihood):
     def simulate(self, rng: np.random.Generator, mean: Floats) -> Floats:
         """Draw y given its mean."""
         return rng.exponential(mean)
+
+    def trusts_pilot(self, zeros: float) -> bool:
+        """Not where zeros, which cannot be, would take ε to nothing: the less, the likelier."""
+        return zeros <= _FEW_ZEROS
 
     def doubts(self, moments: Moments) -> Iterator[str]:
         """Exact zeros, which have probability 0, and entries that scatter too little."""

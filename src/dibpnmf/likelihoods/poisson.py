@@ -226,6 +226,10 @@ class Poisson(Likelihood):
         """Return the likelihood for counts that were divided by ``scale``."""
         return replace(self, unit=float(scale))
 
+    def trusts_pilot(self, zeros: float) -> bool:
+        """No: small factors of the start, which take long to go, hold single counts of it."""
+        return False
+
     def log_unit(self, scale: float) -> float:
         """Probabilities of counts do not depend on their units."""
         return 0.0
