@@ -142,4 +142,5 @@ def make_large(M: int, N: int, K: int) -> DIBPNMF:
     model.n_components_, model.n_active_, model.max_components_ = K, K, 2 * K
     model.component_counts_ = {K: 1.0}
     model.log_likelihood_, model.epsilon_ = -1e7, 0.01
+    model._contradictions = []
     return model
