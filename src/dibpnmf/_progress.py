@@ -101,7 +101,7 @@ class Progress(OnTerminal):
     def _add_tasks(self) -> None:
         self._tasks = [
             self._bar.add_task(
-                self.name if self.name != "chain" else f"chain {c + 1}",
+                self.name if self.n_chains == 1 else f"{self.name} {c + 1}",
                 total=self.n_sweeps,
                 completed=done,
                 phase="",

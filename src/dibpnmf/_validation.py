@@ -55,7 +55,7 @@ def threads(name: str, value: object) -> None:
     """Refuse what is neither None nor an integer other than 0."""
     if value is None:
         return
-    taken = "an integer other than 0, -1 for all cores (or None, for one)"
+    taken = "an integer other than 0, as -1 for all cores"
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be {taken}; got {value!r}.")
     if value == 0:
@@ -80,7 +80,7 @@ def seed(name: str, value: Any) -> None:
         check_random_state(value)
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{name} must be an integer in 0..2**32 - 1 (or None, or a RandomState); got {value!r}."
+            f"{name} must be None, an integer in 0..2**32 - 1 or a RandomState; got {value!r}."
         ) from error
 
 
@@ -180,12 +180,13 @@ def _refuse_other_than_real(Y: Any) -> None:
 
 
 def _in_column(Y: Any) -> str:
-    """Name the first column of a DataFrame that is not all numbers."""
-    columns = getattr(Y, "columns", ())
-    for at in range(len(columns)):
-        values = np.asarray(Y.iloc[:, at]) if hasattr(Y, "iloc") else np.empty(0)
+    """Name the first column of a pandas DataFrame that is not all numbers."""
+    if not hasattr(Y, "iloc"):
+        return ""
+    for at, name in enumerate(Y.columns):
+        values = np.asarray(Y.iloc[:, at])
         if values.dtype.kind not in "biufcO" or any(isinstance(v, (str, bytes)) for v in values):
-            return f" in column {columns[at]!r}"
+            return f" in column {name!r}"
     return ""
 
 

@@ -103,7 +103,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Least share of the total that a factor counts from.",
 )
-@click.option("--seed", type=int, help="By default drawn; run.json has it.")
+@click.option(
+    "--seed", type=click.IntRange(0, 2**32 - 1), help="By default drawn; run.json has it."
+)
 @click.option("--warmup", type=int, default=500, show_default=True, help="Sweeps dropped.")
 @click.option("--draws", type=int, default=500, show_default=True, help="Draws kept, per chain.")
 @click.option("--thin", type=int, default=1, show_default=True, help="Sweeps per draw.")
@@ -209,7 +211,8 @@ def _read(
         data, options["layout"], options["na"], options["missing"] == "zeros",
         None if in_file else label, options["missing"] == "absent",
     )  # fmt: skip
-    _refuse_absent(data, table, options)
+    if not sp.issparse(table.matrix):
+        _check_layout(data, table, options)
     labels = read_labels(Path(label), table.shape[0]) if in_file else table.labels
     is_default = ctx.get_parameter_source("missing") is ParameterSource.DEFAULT
     if sp.issparse(table.matrix) and is_default and not (options["quiet"] or options["as_json"]):
@@ -218,12 +221,8 @@ def _read(
     return table, labels
 
 
-def _refuse_absent(data: Path, table: Table, options: dict[str, Any]) -> None:
+def _check_layout(data: Path, table: Table, options: dict[str, Any]) -> None:
     """Refuse a table that was said to leave cells out, and tell of one that may be triplets."""
-    import scipy.sparse as sp
-
-    if sp.issparse(table.matrix):
-        return
     read = f"{data} was read as a table of {table.shape[0]} rows × {table.shape[1]} columns"
     if options["missing"] == "absent":
         raise ValueError(

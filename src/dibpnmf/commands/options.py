@@ -24,6 +24,5 @@ _OPTIONS = {name: "--" + option.replace("_", "-") for option, name in PARAMETERS
 def in_options(text: str) -> str:
     """Say in options what a message says in parameters: n_draws is --draws here."""
     text = text.replace("zeros='missing'", "--missing absent")
-    text = text.replace(" (or None, for one)", "").replace(" (or None, or a RandomState)", "")
     text = _QUOTED.sub(lambda m: f"--likelihood {m[1] or m[2]}", text)
     return _WORDS.sub(lambda m: _OPTIONS[m[1]] + (" " if m[2] else ""), text)

@@ -79,7 +79,7 @@ class Header:
 
     def is_shorter(self, parameters: Mapping[str, Any]) -> bool:
         """Whether the run has fewer draws than these parameters ask for."""
-        known, asked = self.parameters.get("n_draws"), parameters.get("n_draws")
+        known, asked = self.parameters.get("n_draws"), _plain(parameters).get("n_draws")
         return isinstance(known, int) and isinstance(asked, int) and known < asked
 
 
