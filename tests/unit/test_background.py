@@ -59,7 +59,7 @@ def test_with_missing_cells():
 
 
 def test_zeros_that_cannot_be_do_not_take_it_to_nothing():
-    Y = np.where(np.random.default_rng(0).random((60, 50)) < 0.1, 1.0, 0.0)
+    Y = np.where(np.random.default_rng(0).random((150, 120)) < 0.1, 1.0, 0.0)
     observations = Observations.from_matrix(Y)
     assert fitted(Y).epsilon_ == background_rate(observations, fitted_seed()) * observations.scale
 
