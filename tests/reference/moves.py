@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import special
+from scipy import special, stats
 
+from dibpnmf.priors.gp_moves import SLICED
 from dibpnmf.priors.unseen import TAIL_TRIES
 from dibpnmf.random import exponential, gamma, normal, normal_below, uniform
 
@@ -150,6 +151,32 @@ def draw_gp_prior(s, sigma, length):
     return root @ np.array([first, normal(s)])
 
 
+def is_left_to_redraw(s, counts, k) -> bool:
+    """Whether an unseen column is not moved by slices this time: a coin says."""
+    return counts[:, k].min() == 0.0 and uniform(s) > SLICED
+
+
+def redraw_gp_column(s, theta, log_nu, g, k, log_density, noise):
+    """Propose log ν_k and g_k from q, the prior given the weights around, by Metropolis-Hastings.
+
+    ``log_density`` is that of everything, given (log ν, g).
+    """
+    is_last = k == log_nu.size - 1
+    total = -math.inf if is_last else log_nu[k] + log_nu[k + 1]
+    u = uniform(s)
+    trial, new_g = gp_moved(log_nu, k, math.log(u) / theta[0] if is_last else u * total), g.copy()
+    new_g[:, k] = draw_gp_prior(s, noise[0], theta[1])
+
+    def log_q(log_nu, g):
+        normal_pair = stats.multivariate_normal(cov=formulas.gp_covariance(noise[0], theta[1]))
+        stick = theta[0] * log_nu[k] if is_last else 0.0
+        return normal_pair.logpdf(g[:, k]) + stick
+
+    log_ratio = log_density(trial, new_g) - log_density(log_nu, g)
+    log_ratio -= log_q(trial, new_g) - log_q(log_nu, g)
+    return (trial, new_g) if log_ratio > -exponential(s) else (log_nu, g)
+
+
 def update_gp_g(s, theta, log_nu, g, counts, sizes, noise):
     """Elliptical slice sampling (Murray et al., 2010) of each g_k, h summed out."""
     g = g.copy()
@@ -160,6 +187,8 @@ def update_gp_g(s, theta, log_nu, g, counts, sizes, noise):
             trial[:, k] = pair
             return formulas.log_masks_of_gp(log_nu, trial, counts, sizes, *noise, sum_out=True)
 
+        if is_left_to_redraw(s, counts, k):
+            continue
         other = draw_gp_prior(s, noise[0], theta[1])
         level = math.log(uniform(s)) + log_likelihood(g[:, k])
         angle = 2.0 * math.pi * uniform(s)
@@ -195,11 +224,21 @@ def gp_moved(log_nu, k, x):
 
 
 def update_gp_sticks(s, theta, log_nu, g, counts, sizes, noise):
-    """Slice-sample each log μ_k from Eq. (8), then (log μ_k, g_k) along the line that keeps γ."""
+    """Slice-sample each log μ_k from Eq. (8), then (log μ_k, g_k) along the line that keeps γ.
+
+    Most unseen columns are redrawn instead.
+    """
     log_nu, g = log_nu.copy(), g.copy()
     K = log_nu.size
     scale = math.hypot(*noise)
+
+    def log_density(log_nu, g):
+        return gp_target(theta, log_nu, g, counts, sizes, noise, True)
+
     for k in range(K):
+        if is_left_to_redraw(s, counts, k):
+            log_nu, g = redraw_gp_column(s, theta, log_nu, g, k, log_density, noise)
+            continue
         is_last = k == K - 1
         low = -math.inf if is_last else log_nu[k] + log_nu[k + 1]
         width = last_width(log_nu[k]) if is_last else math.inf

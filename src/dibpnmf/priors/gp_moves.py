@@ -26,6 +26,9 @@ from dibpnmf.random import Stream, exponential, gamma, uniform
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
 
 ROUNDS = 2  # of all moves a sweep: g and the sticks hold s and α
+# Share of moves of an unseen column that are slices: they cost several times as much as a draw
+# from the prior, which is seldom accepted where an empty side is unlikely.
+SLICED = 0.25
 
 
 class StickMove(NamedTuple):
@@ -137,34 +140,58 @@ def _length_move_log_density(target, x):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
-    """Slice-sample each stick from Eq. (8), then along the ridge that keeps γ, in place."""
-    log_nu, g = state.log_nu, state.g
-    K = log_nu.size
+def _slice_column(s: Stream, noise: Noise, state: GPState, k: int, column, total, before):  # type: ignore[no-untyped-def]
+    """Slice-sample log ν_k from Eq. (8), then along the ridge that keeps γ; g_k in place."""
+    g, is_last = state.g, k == state.log_nu.size - 1
     r, one_minus_r2 = correlation(state.theta[1])
-    log_mu_before = 0.0
+    low = -math.inf if is_last else total
+    slope = state.theta[0] if is_last else 0.0
+    width = 2.0 + 0.2 * abs(state.log_nu[k]) if is_last else math.inf
+    stick = StickMove(noise, g[0, k], g[1, k], column, before, slope)
+    x = slice_sample(s, stick, state.log_nu[k], low, 0.0, width)
+    shift = threshold(noise, before + x)
+    ridge = ShiftMove(noise, g[0, k] - shift, g[1, k] - shift, r, one_minus_r2, before, slope)
+    new = slice_sample(s, ridge, x, low, 0.0, width)
+    if new != x:
+        new_shift = threshold(noise, before + new)
+        g[0, k] = ridge.w0 + new_shift
+        g[1, k] = ridge.w1 + new_shift
+    return new
+
+
+@kernel
+def _redraw_column(s: Stream, noise: Noise, state: GPState, k: int, column, total, before):  # type: ignore[no-untyped-def]
+    """Propose log ν_k and g_k from their prior given the weights around; g_k in place.
+
+    Accepted by the ratio of the probabilities that a side is empty, Eq. (37).
+    """
+    g, x, g0, g1 = state.g, state.log_nu[k], state.g[0, k], state.g[1, k]
+    is_last = k == state.log_nu.size - 1
+    new = math.log(uniform(s)) / state.theta[0] if is_last else uniform(s) * total
+    log_ratio = -log_column(noise, threshold(noise, before + x), g0, g1, column)
+    draw_g(s, noise.sigma, state.theta[1], g[:, k])
+    log_ratio += log_column(noise, threshold(noise, before + new), g[0, k], g[1, k], column)
+    if log_ratio > -exponential(s):
+        return new
+    g[0, k], g[1, k] = g0, g1
+    return x
+
+
+@kernel
+def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
+    """Move each stick, and its g along, given the weights around it, in place."""
+    log_nu, before = state.log_nu, 0.0
+    K = log_nu.size
     for k in range(K):
-        is_last = k == K - 1
-        total = log_nu[k] if is_last else log_nu[k] + log_nu[k + 1]
-        low = -math.inf if is_last else total
-        slope = state.theta[0] if is_last else 0.0
-        width = 2.0 + 0.2 * abs(log_nu[k]) if is_last else math.inf
+        total = log_nu[k] + log_nu[k + 1] if k < K - 1 else -math.inf
         column = column_at(counts, sizes, k)
-        stick = StickMove(noise, g[0, k], g[1, k], column, log_mu_before, slope)
-        x = slice_sample(s, stick, log_nu[k], low, 0.0, width)
-        shift = threshold(noise, log_mu_before + x)
-        ridge = ShiftMove(
-            noise, g[0, k] - shift, g[1, k] - shift, r, one_minus_r2, log_mu_before, slope
-        )
-        new = slice_sample(s, ridge, x, low, 0.0, width)
-        if new != x:
-            new_shift = threshold(noise, log_mu_before + new)
-            g[0, k] = ridge.w0 + new_shift
-            g[1, k] = ridge.w1 + new_shift
-        log_nu[k] = new
-        if not is_last:
-            log_nu[k + 1] = total - new
-        log_mu_before += new
+        if column.is_unseen and uniform(s) > SLICED:
+            log_nu[k] = _redraw_column(s, noise, state, k, column, total, before)
+        else:
+            log_nu[k] = _slice_column(s, noise, state, k, column, total, before)
+        if k < K - 1:
+            log_nu[k + 1] = total - log_nu[k]
+        before += log_nu[k]
 
 
 @kernel
@@ -179,8 +206,10 @@ def update_g(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  #
     log_mu = 0.0
     for k in range(state.log_nu.size):
         log_mu += state.log_nu[k]
-        bound = threshold(noise, log_mu)
         column = column_at(counts, sizes, k)
+        if column.is_unseen and uniform(s) > SLICED:  # it is redrawn with its stick
+            continue
+        bound = threshold(noise, log_mu)
         draw_g(s, noise.sigma, state.theta[1], other)
         level = log_column(noise, bound, g[0, k], g[1, k], column) + math.log(uniform(s))
         angle = 2.0 * math.pi * uniform(s)
@@ -303,6 +332,6 @@ def update(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hype
         update_g(s, noise, state, counts, sizes)
         update_theta(s, noise, state, learned, hyper)
         update_sticks(s, noise, state, counts, sizes)
-        if learned[0]:
-            stretch_tail(s, noise, state, counts, sizes, hyper)
-        refresh_tail(s, noise, state, counts, sizes, learned, hyper)
+    if learned[0]:
+        stretch_tail(s, noise, state, counts, sizes, hyper)
+    refresh_tail(s, noise, state, counts, sizes, learned, hyper)
