@@ -20,7 +20,7 @@ Stream: TypeAlias = NDArray[np.uint64]
 
 # What a stream is used for; the last part of its name.
 ROWS, COLUMNS, PRIOR, LABELS, START, EMBED, GROWTH, ROW_LOADINGS, COLUMN_LOADINGS = range(9)
-NOISE, FACTORS = 9, 10
+NOISE, FACTORS, EXCHANGES = 9, 10, 11
 
 _M0 = np.uint64(0xD2511F53)
 _M1 = np.uint64(0xCD9E8D57)

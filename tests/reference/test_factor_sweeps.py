@@ -12,6 +12,7 @@ from dibpnmf.inference.factors import move_factors
 from dibpnmf.inference.starts import start_state
 from dibpnmf.inference.unseen import redraw_unseen
 from dibpnmf.likelihoods import Exponential
+from dibpnmf.likelihoods.rows import FRESH
 from dibpnmf.model import Model
 from dibpnmf.observations import Observations
 from dibpnmf.priors import PRIORS
@@ -72,8 +73,10 @@ def test_they_move_the_structure_of_binary_data(name):
         counts = gibbs.summarise(state.loadings).counts
         before, used = state.loadings[0].copy(), np.all(counts > 0.0, axis=0).sum()
         slabs = problem.loadings.slabs(state.tau, state.K)
-        move = gibbs.factor_moves(problem, state, counts, slabs, sweep)
-        if move is not None:
+        if sweep >= FRESH:
+            move = gibbs.move_whole_factors(
+                problem, problem.small_sides, state, counts, slabs, sweep
+            )
             log_odds = prior.log_odds(state.prior)
             move(state.prior, log_odds)
             np.testing.assert_allclose(log_odds, prior.log_odds(state.prior), atol=1e-9)

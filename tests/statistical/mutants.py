@@ -39,6 +39,7 @@ POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
 FACTORS = "tests:tests/reference/test_factors.py"
+EXCHANGES = "tests:tests/reference/test_exchanges.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
 UNSEEN = "tests:tests/reference/test_unseen.py"
@@ -782,7 +783,7 @@ MUTANTS = [
     Mutant(
         "loans without their number",
         "inference/factors/loans.py",
-        " + math.log(count / after)\n",
+        " + math.log(n_loans / after)\n",
         "\n",
         (FACTORS,),
     ),
@@ -796,9 +797,65 @@ MUTANTS = [
     Mutant(
         "loans whose end may leave a factor without rows",
         "inference/factors/loans.py",
-        "(common == rows and board.own_bits[other] != rows)",
+        "(common == rows and others != rows)",
         "common == rows",
         (FACTORS,),
+    ),
+    Mutant(
+        "loans whose number is counted without the cells that are lent",
+        "inference/factors/loans.py",
+        "        count += j != f and _is_loan(board, g, j)\n",
+        "",
+        (FACTORS,),
+    ),
+    Mutant(
+        "founding without the ways to end a factor in its favour",
+        "inference/factors/founding.py",
+        "            for r in range(n_seen if is_receiver else q):\n",
+        "            for r in range(0 if is_receiver else q):\n",
+        (FACTORS,),
+    ),
+    Mutant(
+        "a factor ended without the pairs that it was one of",
+        "inference/factors/founding.py",
+        "        weight -= _pair_weight_of(board, room, n_seen, f) if is_pair else 1.0\n",
+        "",
+        (FACTORS,),
+    ),
+    Mutant(
+        "rows that exchange factors without the odds of these",
+        "inference/factors/exchanges.py",
+        "    return desk.log_odds[k] + math.log(tau * v)",
+        "    return math.log(tau * v)",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "rows that exchange factors without the proposal of a loading",
+        "inference/factors/exchanges.py",
+        " - desk.log_mass[offer] - log_q\n",
+        " - desk.log_mass[offer]\n",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "rows that exchange factors without the choice among offers",
+        "inference/factors/exchanges.py",
+        " - desk.log_mass[offer] - log_q\n",
+        " - log_q\n",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "rows that take up a factor that they have",
+        "inference/factors/exchanges.py",
+        " and (j == k or desk.A[i, j] == 0.0):",
+        ":",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "unseen columns of the Gaussian process redrawn come what may",
+        "priors/gp_moves.py",
+        "    if log_ratio > -exponential(s):\n        return new\n",
+        "    if True:\n        return new\n",
+        (PRIOR_TWINS, geweke(GP), RECOVER_GP),
     ),
     Mutant(
         "a point without the step that it divides",

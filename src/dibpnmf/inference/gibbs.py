@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,9 @@ from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
 from dibpnmf.inference.factors import (
     MISSING,
+    ROUNDS,
     TRIES,
+    exchange_factors,
     have_zeros,
     may_serve,
     move_factors,
@@ -33,6 +36,7 @@ from dibpnmf.observations import Observations
 from dibpnmf.priors.base import Prior
 
 Floats = NDArray[np.float64]
+Sides = tuple[Floats, Floats]
 
 SIDES = (streams.ROWS, streams.COLUMNS)
 # Moves of sticks and θ in each of the first sweeps: fresh from their prior they would switch
@@ -60,6 +64,14 @@ class Problem:
     def sizes(self) -> Floats:
         """Number of rows on each side."""
         return np.array(self.observations.shape, dtype=np.float64)
+
+    @cached_property
+    def small_sides(self) -> Sides | None:
+        """The matrix and its transpose if moves of factors are made for the data, else None."""
+        if not may_serve(self.likelihood, self.observations):
+            return None
+        Y = gathered(self.executor, self.observations, MISSING)
+        return (Y, Y.T.copy()) if have_zeros(Y) else None
 
 
 @dataclass(frozen=True)
@@ -117,28 +129,21 @@ def update_side(
     return out
 
 
-def factor_moves(
-    problem: Problem, state: State, counts: Floats, slabs: Floats, sweep: int
-) -> Callable[[Any, Floats], None] | None:
-    """Moves of whole factors, Eq. (39)-(41), where they are made for the data, else None.
+def move_whole_factors(
+    problem: Problem, sides: Sides, state: State, counts: Floats, slabs: Floats, sweep: int
+) -> Callable[[Any, Floats], None]:
+    """Moves of whole factors, Eq. (39)-(41), of a matrix given as seen from both sides.
 
     They move loadings and counts in place, and so the prior's state and log odds that are given.
     """
-    observations = problem.observations
-    if sweep < FRESH or not may_serve(problem.likelihood, observations):
-        return None
-    Y = gathered(problem.executor, observations, MISSING)
-    if not have_zeros(Y):
-        return None
     s = problem.stream(sweep, streams.FACTORS)
-
     order = np.empty(state.K, np.int64)
 
     def move(prior: Any, log_odds: Floats) -> None:
         places = places_of(problem.prior, prior, problem.sizes)
         if places is None:
             return
-        for t, side in enumerate((Y, Y.T.copy())):
+        for t, side in enumerate(sides):
             move_factors(
                 problem.likelihood, side, places, state.loadings[t], state.loadings[1 - t],
                 log_odds[t], log_odds[1 - t], slabs[t], slabs[1 - t], counts[t], counts[1 - t], t,
@@ -149,6 +154,18 @@ def factor_moves(
                 slabs[:] = slabs[:, order]
 
     return move
+
+
+def exchange_rows(
+    problem: Problem, sides: Sides, state: State, log_odds: Floats, slabs: Floats, sweep: int
+) -> None:
+    """Let rows of both sides leave factors for others that serve them as well, Eq. (45)."""
+    s = problem.stream(sweep, streams.EXCHANGES)
+    for t, side in enumerate(sides):
+        exchange_factors(
+            problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
+            slabs[t], ROUNDS, s,
+        )  # fmt: skip
 
 
 def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
@@ -189,11 +206,14 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     s = problem.stream(sweep, streams.PRIOR)
     slabs = problem.loadings.slabs(state.tau, state.K)
     prior = state.prior
-    move = factor_moves(problem, state, counts, slabs, sweep)
+    sides = problem.small_sides if sweep >= FRESH else None
+    move = sides and move_whole_factors(problem, sides, state, counts, slabs, sweep)
     for _ in range(_FIRST_ROUNDS if sweep < FRESH else 1):
         prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs, move)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
+    if sides:
+        exchange_rows(problem, sides, state, log_odds, slabs, sweep)
     rows = update_side(problem, state, 0, log_odds, slabs, sweep)
     # Between the sides, so that the second reports the log likelihood with the new noise.
     state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)

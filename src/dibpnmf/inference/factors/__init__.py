@@ -17,13 +17,20 @@ that are normal densities of the log about a guess with a share of the prior, an
 for f have the receivers' entries summed out, near enough. So which of the cells f takes over need
 not be guessed: the ratio, Eq. (39)-(41), is that of sums over all ways to divide them.
 
-Masks of unseen columns are summed out (see `unseen`), and afterwards have to be drawn anew. A new
-factor comes with sticks that fit it (see `places`): those of an unseen column would not.
+Masks of unseen columns are summed out of all of these (see `unseen`), and afterwards have to be
+drawn anew. A new factor comes with sticks that fit it (see `places`): those of an unseen column
+would not.
+
+With these masks drawn, single rows leave a factor for another one (see `exchanges`).
 """
 
 from dibpnmf.inference.factors import gp_places, pair_places  # noqa: F401 - registered by this
 from dibpnmf.inference.factors.board import MISSING
+from dibpnmf.inference.factors.exchanges import ROUNDS, exchange_factors
 from dibpnmf.inference.factors.moves import TRIES, have_zeros, may_serve, move_factors
 from dibpnmf.inference.factors.places import places_of
 
-__all__ = ["MISSING", "TRIES", "have_zeros", "may_serve", "move_factors", "places_of"]
+__all__ = [
+    "MISSING", "ROUNDS", "TRIES", "exchange_factors", "have_zeros", "may_serve", "move_factors",
+    "places_of",
+]  # fmt: skip

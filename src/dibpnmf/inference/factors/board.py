@@ -44,6 +44,7 @@ class Room(NamedTuple):
     owner: Ints  # which of the receivers each of them belongs to
     cells: Ints  # the open ones
     seen: Ints  # columns in use on both sides
+    loans: Ints  # pairs of such columns
     base: Floats  # λ of these rows in one cell, without f and the receivers
     bases: Floats  # the same in all of the cells
     load: Floats  # a_if

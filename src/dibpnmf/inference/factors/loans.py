@@ -23,24 +23,35 @@ _WIDENED = 1.2  # that of a loan's, as g may make up for some of it
 
 
 @inlined
-def _choose_loan(board: Board, room: Room, n_seen: int, target: int):  # type: ignore[no-untyped-def]
-    """Count the pairs of a factor g and an f open to its rows; return number ``target``, too.
+def _is_loan(board: Board, f: int, g: int) -> bool:
+    """Whether all rows of g use f, but not they alone, or none does, and all its cells are open."""
+    rows, others = board.own_bits[g], board.own_bits[f]
+    common = others & rows
+    is_one = common == NONE or (common == rows and others != rows)
+    return is_one and board.other_bits[f] & ~board.open_bits[g] == NONE
 
-    All of these rows use f, but not they alone, or none does.
-    """
-    count, f, g = 0, -1, -1
+
+@kernel
+def list_loans(board: Board, room: Room, n_seen: int) -> int:
+    """List the pairs of a factor g and an f open to its rows; return their number."""
+    count = 0
     for p in range(n_seen):
-        k = room.seen[p]
-        rows, closed = board.own_bits[k], ~board.open_bits[k]
         for q in range(n_seen):
-            other = room.seen[q]
-            common = board.own_bits[other] & rows
-            is_one = common == NONE or (common == rows and board.own_bits[other] != rows)
-            if is_one and board.other_bits[other] & closed == NONE:
-                if count == target:
-                    f, g = other, k
+            if _is_loan(board, room.seen[q], room.seen[p]):
+                room.loans[count, 0], room.loans[count, 1] = room.seen[q], room.seen[p]
                 count += 1
-    return count, f, g
+    return count
+
+
+@inlined
+def _count_touched(board: Board, room: Room, n_seen: int, f: int, g: int) -> int:
+    """Count the loans that depend on the rows of f or on the cells of g."""
+    count = 0
+    for q in range(n_seen):
+        j = room.seen[q]
+        count += _is_loan(board, j, f) + _is_loan(board, f, j)
+        count += j != f and _is_loan(board, g, j)
+    return count
 
 
 @inlined
@@ -112,12 +123,15 @@ def _lend(board: Board, room: Room, f: int, g: int, size: int, n_cells: int, tak
 
 
 @kernel
-def try_loan(lik, board: Board, room: Room, n_seen: int, s: Stream) -> bool:  # type: ignore[no-untyped-def]
-    """Let the rows of a factor g take up factor f or leave it, Eq. (41); tell whether they do."""
-    count = _choose_loan(board, room, n_seen, -1)[0]
-    if count == 0:
+def try_loan(lik, board: Board, room: Room, n_seen: int, n_loans: int, s: Stream) -> bool:  # type: ignore[no-untyped-def]
+    """Let the rows of a factor g take up factor f or leave it, Eq. (41); tell whether they do.
+
+    Which they may is listed.
+    """
+    if n_loans == 0:
         return False
-    count, f, g = _choose_loan(board, room, n_seen, int(uniform(s) * count))
+    chosen = room.loans[int(uniform(s) * n_loans)]
+    f, g = chosen[0], chosen[1]
     takes = board.own_bits[f] & board.own_bits[g] == NONE
     size, n_cells = _fill_bases(lik, board, room, n_seen, f, g)
     log_ratio = _log_loan(board, room, f, size, n_cells, takes, s)
@@ -127,11 +141,12 @@ def try_loan(lik, board: Board, room: Room, n_seen: int, s: Stream) -> bool:  # 
         return False
     # How many loans there are depends on both factors: one of two rows may become one of one.
     own, cells, is_open = board.own_bits[f], board.other_bits[g], board.open_bits[f]
+    after = n_loans - _count_touched(board, room, n_seen, f, g)
     board.own_bits[f] = own ^ board.own_bits[g]
     board.other_bits[g] = left
     board.open_bits[f] = open_to(board, board.own_bits[f])
-    after = _choose_loan(board, room, n_seen, -1)[0]
-    log_accept = (log_ratio if takes else -log_ratio) + math.log(count / after)
+    after += _count_touched(board, room, n_seen, f, g)
+    log_accept = (log_ratio if takes else -log_ratio) + math.log(n_loans / after)
     if log_accept > -exponential(s):
         for p in range(size):
             board.A[room.rows[p], f] = room.load[p] if takes else 0.0

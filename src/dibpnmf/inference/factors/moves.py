@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from dibpnmf._borrow import borrow
 from dibpnmf._compile import inlined, kernel, overwrite
 from dibpnmf.inference.factors.board import MISSING, Board, Room, bit, list_seen, note
-from dibpnmf.inference.factors.founding import try_founding
-from dibpnmf.inference.factors.loans import try_loan
+from dibpnmf.inference.factors.founding import take_census, try_founding
+from dibpnmf.inference.factors.loans import list_loans, try_loan
 from dibpnmf.inference.factors.places import note_places
 from dibpnmf.inference.labels import relabel
 from dibpnmf.likelihoods.exponential import ExponentialKernel
@@ -57,12 +57,12 @@ def move_factors(  # type: ignore[no-untyped-def]
     (M, K), N = A.shape, X.shape[0]
     most = max(M, N, K) + 2
     whole, numbers = np.empty((4, most), np.int64), np.empty((8, most))
-    bases = np.empty((M, N))
+    bases, loans = np.empty((M, N)), np.empty((K * K, 2), np.int64)
     bits = np.zeros((4, most), np.uint64)
     room = Room(
-        borrow(whole[0]), borrow(whole[1]), borrow(whole[2]), borrow(whole[3]), borrow(numbers[0]),
-        borrow(bases), borrow(numbers[1]), borrow(numbers[2]), borrow(numbers[3:6]),
-        borrow(numbers[6]), borrow(numbers[7]),
+        borrow(whole[0]), borrow(whole[1]), borrow(whole[2]), borrow(whole[3]), borrow(loans),
+        borrow(numbers[0]), borrow(bases), borrow(numbers[1]), borrow(numbers[2]),
+        borrow(numbers[3:6]), borrow(numbers[6]), borrow(numbers[7]),
     )  # fmt: skip
     board = Board(
         borrow(Y), borrow(A), borrow(X), borrow(own_odds), borrow(other_odds), borrow(own_slabs),
@@ -80,16 +80,25 @@ def move_factors(  # type: ignore[no-untyped-def]
         order[k] = k
     note_places(places)
     n_seen = list_seen(board, room)
+    n_loans, census = list_loans(board, room, n_seen), take_census(board, room, n_seen)
+    is_changed = False
     for _ in range(tries):
+        if is_changed:
+            n_seen = list_seen(board, room)
+            n_loans, census = list_loans(board, room, n_seen), take_census(board, room, n_seen)
         kind, is_birth = uniform(s), uniform(s) < 0.5
         if kind >= _PAIRS + _TWINS:
-            try_loan(lik, board, room, n_seen, s)
-        elif try_founding(lik, board, room, places, n_seen, is_birth, kind < _PAIRS, s):
-            n_seen = list_seen(board, room)
+            is_changed = try_loan(lik, board, room, n_seen, n_loans, s)
+        else:
+            is_pair = kind < _PAIRS
+            is_changed = try_founding(
+                lik, board, room, places, census, n_seen, is_birth, is_pair, s
+            )
     _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order)
     # What was borrowed from is used again, so that it lives so long.
     whole[0, 0] = bits[0, 0] = 0
     numbers[0, 0] = bases[0, 0] = 0.0
+    loans[0, 0] = 0
 
 
 def may_serve(likelihood: NamedTuple, data: Observations) -> bool:
