@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from dataclasses import replace
 
 import numpy as np
 from sklearn.decomposition import NMF
@@ -35,7 +36,7 @@ def _one_update(Y: np.ndarray, threads: int | None, clock: Clock) -> float:
 
 
 def _with(problem: Problem, executor: Executor) -> Problem:
-    return Problem(**{**vars(problem), "executor": executor})
+    return replace(problem, executor=executor)
 
 
 def _against_scikit_learn(problem: Problem, both: Problem, state: State) -> list[Row]:

@@ -35,17 +35,22 @@ class _Unowned(models.ArrayModel):
         return []
 
 
+def _without_owner(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    value = context.make_array(signature.args[0])(context, builder, args[0])
+    value.meminfo = ir.Constant(value.meminfo.type, None)
+    value.parent = ir.Constant(value.parent.type, None)
+    return value._getvalue()
+
+
 def _borrow(typing_context: Any, array: Any) -> Any:
     """Return the array without its owner. Only for use in compiled code."""
-    kind = Borrowed(array.dtype, array.ndim, array.layout)
+    return Borrowed(array.dtype, array.ndim, array.layout)(array), _without_owner
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        value = context.make_array(signature.args[0])(context, builder, args[0])
-        value.meminfo = ir.Constant(value.meminfo.type, None)
-        value.parent = ir.Constant(value.parent.type, None)
-        return value._getvalue()
 
-    return kind(array), generate
+def _borrow_as_it_is(typing_context: Any, array: Any) -> Any:
+    """Do as `borrow` does, but keep the type: for streams, whose functions compile once then."""
+    return array(array), _without_owner
 
 
 borrow: Any = intrinsic(_borrow)
+borrow_as_it_is: Any = intrinsic(_borrow_as_it_is)

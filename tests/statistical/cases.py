@@ -178,6 +178,7 @@ class Run:
     def observe(self, y: np.ndarray) -> None:
         self.y = y
         self.data.replace(y)
+        self.problem = replace(self.problem)  # a new one, which has not seen the data before
 
     def step(self) -> None:
         self.state, info = self.sweep(self.problem, self.state, self.at)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._borrow import borrow
+from dibpnmf._borrow import borrow, borrow_as_it_is
 from dibpnmf._compile import kernel
 from dibpnmf.likelihoods.lists import Floats, Lists, borrow_lists
 from dibpnmf.likelihoods.rows import log_ratio, open_row, put_entry, row_log_likelihood, take_entry
@@ -24,7 +24,7 @@ def update_masks_literal(  # type: ignore[no-untyped-def]
     K = X.shape[1]
     own_stream = new_stream()
     own_row = new_row(cells, complete, X.shape[0], X.shape[1])
-    s, row = borrow(own_stream), borrow_row(own_row)
+    s, row = borrow_as_it_is(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, cells.first + i)
@@ -51,7 +51,7 @@ def update_loadings_literal(  # type: ignore[no-untyped-def]
     K = X.shape[1]
     own_stream = new_stream()
     own_row = new_row(cells, complete, X.shape[0], X.shape[1])
-    s, row = borrow(own_stream), borrow_row(own_row)
+    s, row = borrow_as_it_is(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, cells.first + i)

@@ -9,7 +9,7 @@ likelihood fills in (see the hooks below):
 
 from __future__ import annotations
 
-from dibpnmf._borrow import borrow
+from dibpnmf._borrow import borrow, borrow_as_it_is
 from dibpnmf._compile import kernel, spliced
 from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.lists import Floats, Lists, borrow_lists
@@ -96,7 +96,7 @@ def update_rows(  # type: ignore[no-untyped-def]
     """
     own_stream = new_stream()
     own_row = new_row(cells, complete, X.shape[0], X.shape[1])
-    s, row = borrow(own_stream), borrow_row(own_row)
+    s, row = borrow_as_it_is(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, cells.first + i)
@@ -137,7 +137,7 @@ def embed_rows(  # type: ignore[no-untyped-def]
     """
     own_stream = new_stream()
     own_row = new_row(cells, complete, X.shape[0], X.shape[1])
-    s, row = borrow(own_stream), borrow_row(own_row)
+    s, row = borrow_as_it_is(own_stream), borrow_row(own_row)
     cells, lists, A, X = borrow_cells(cells), borrow_lists(lists), borrow(A), borrow(X)
     for i in range(start, stop):
         for sweep in range(n_warmup + draws.shape[0]):
