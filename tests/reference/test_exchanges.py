@@ -11,8 +11,10 @@ from scipy import stats
 
 from dibpnmf.inference.factors import MISSING, exchange_factors
 from dibpnmf.likelihoods import Exponential
-from dibpnmf.loadings.base import draw_from_slab, slab_of
-from dibpnmf.random import START, Stream, stream, uniform
+from dibpnmf.loadings.base import slab_of
+from dibpnmf.random import START, Stream, stream
+
+from .compiled import draw_free, log_likelihood
 
 P_VALUE = 1e-6
 BATCHES = 64
@@ -23,15 +25,12 @@ LOG_ODDS = np.array([[0.8, -0.2, 0.3, -0.9], [0.1, 0.6, -0.4, 0.9]])
 RATES = np.array([[1.0, 1.4, 0.7, 2.0], [1.5, 0.8, 1.0, 1.2]])
 
 
-# Not kept on disk: a cached function would hold the moves as they were when it was compiled.
 @njit(error_model="numpy")
 def _draw(s: Stream, A, log_odds, slabs):  # type: ignore[no-untyped-def]
     """Draw loadings from their prior."""
     for i in range(A.shape[0]):
         for k in range(A.shape[1]):
-            u = uniform(s)
-            on = math.log(u / (1.0 - u)) < log_odds[k]
-            A[i, k] = draw_from_slab(s, slab_of(slabs, k)) if on else 0.0
+            A[i, k] = draw_free(s, log_odds[k], slab_of(slabs, k))
 
 
 @njit(error_model="numpy")
@@ -65,20 +64,12 @@ def _step(lik, n, Y, log_odds, slabs, t, s: Stream, out):  # type: ignore[no-unt
     for _ in range(n):
         _draw(s, A, log_odds[t], slabs[t])
         _draw(s, X, log_odds[1 - t], slabs[1 - t])
-        before, log_weight = A.copy(), 0.0
-        for i in range(A.shape[0]):
-            for j in range(X.shape[0]):
-                mean = lik.epsilon
-                for k in range(A.shape[1]):
-                    mean += A[i, k] * X[j, k]
-                if Y[i, j] >= 0.0:
-                    log_weight -= math.log(mean) + Y[i, j] / mean
+        before, weight = A.copy(), math.exp(log_likelihood(lik, Y, A, X))
         for function in range(change.size):
             change[function] = 0.0
         _functions(A, X, -1.0, change)
         exchange_factors(lik, Y, A, X, log_odds[t], slabs[t], 2, s)
         _functions(A, X, 1.0, change)
-        weight = math.exp(log_weight)
         out[0] += weight
         out[1] += np.any((A > 0.0) != (before > 0.0))
         for function in range(change.size):

@@ -16,26 +16,20 @@ from dibpnmf.inference.factors.gp_places import GPPlaces
 from dibpnmf.inference.factors.pair_places import PairPlaces
 from dibpnmf.inference.unseen import redraw_unseen
 from dibpnmf.likelihoods import Exponential, Poisson
-from dibpnmf.loadings.base import draw_from_slab, slab_of
+from dibpnmf.loadings.base import slab_of
 from dibpnmf.observations import Observations
 from dibpnmf.priors import BivariateBeta, FGMCopula, GaussianProcess
 from dibpnmf.priors.gp_state import GPState, extend, log_odds_of_state
 from dibpnmf.priors.pair_density import draw_pairs, log_odds_of_sticks
-from dibpnmf.random import START, Stream, stream, uniform
+from dibpnmf.random import START, Stream, stream
+
+from .compiled import draw_free, log_likelihood
 
 P_VALUE = 1e-6
 BATCHES = 64
 SHAPE = (3, 4)
 N_FUNCTIONS = 24
 TRIES = 20
-
-
-# Not kept on disk: a cached function would hold the moves as they were when it was compiled.
-@njit(error_model="numpy")
-def draw_free(s: Stream, log_odds: float, slab) -> float:  # type: ignore[no-untyped-def]
-    """Draw z·v from its prior."""
-    u = uniform(s)
-    return draw_from_slab(s, slab) if math.log(u / (1.0 - u)) < log_odds else 0.0
 
 
 draw_sticks, implements_draw_sticks = hook("draw_sticks", "Draw all sticks: (places, s).")
@@ -129,18 +123,11 @@ def _step(lik, n, Y, places, slabs, t, tries, s: Stream, out):  # type: ignore[n
             for j in range(X.shape[0]):
                 X[j, k] = draw_free(s, odds[1, k], slab_of(slabs[1], k))
                 counts[1, k] += X[j, k] > 0.0
-        log_weight = 0.0
-        for i in range(A.shape[0]):
-            for j in range(X.shape[0]):
-                mean = lik.epsilon
-                for k in range(A.shape[1]):
-                    mean += A[i, k] * X[j, k]
-                if Y[i, j] >= 0.0:
-                    log_weight -= math.log(mean) + Y[i, j] / mean
         for function in range(before.size):
             before[function] = 0.0
             after[function] = 0.0
         _functions(A, X, odds, before)
+        weight = math.exp(log_likelihood(lik, Y, A, X))
         if t == 0:
             move_factors(
                 lik, Y, places, A, X, odds[0], odds[1], slabs[0], slabs[1], counts[0], counts[1],
@@ -153,7 +140,6 @@ def _step(lik, n, Y, places, slabs, t, tries, s: Stream, out):  # type: ignore[n
             )  # fmt: skip
         redraw_unseen(s, odds, A, X, counts, slabs)
         _functions(A, X, odds_of(places), after)
-        weight = math.exp(log_weight)
         out[0] += weight
         for function in range(before.size):
             out[1 + function] += weight * (after[function] - before[function])

@@ -39,6 +39,7 @@ POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
 FACTORS = "tests:tests/reference/test_factors.py"
+COUNTS = "tests:tests/reference/test_counts.py"
 EXCHANGES = "tests:tests/reference/test_exchanges.py"
 STREAMS = "tests:tests/unit/test_random.py"
 PRIOR_TWINS = "tests:tests/reference/test_priors.py"
@@ -806,14 +807,14 @@ MUTANTS = [
         "inference/factors/loans.py",
         "        count += j != f and _is_loan(board, g, j)\n",
         "",
-        (FACTORS,),
+        (COUNTS,),
     ),
     Mutant(
         "founding without the ways to end a factor in its favour",
         "inference/factors/founding.py",
         "            for r in range(n_seen if is_receiver else q):\n",
         "            for r in range(0 if is_receiver else q):\n",
-        (FACTORS,),
+        (COUNTS,),
     ),
     Mutant(
         "a factor ended without the pairs that it was one of",
@@ -844,10 +845,10 @@ MUTANTS = [
         (EXCHANGES,),
     ),
     Mutant(
-        "rows that take up a factor that they have",
+        "rows that exchange factors although the offers depend on which they have",
         "inference/factors/exchanges.py",
-        " and (j == k or desk.A[i, j] == 0.0):",
-        ":",
+        "    n_offers, own, needed = 0, -1, desk.row[0] & ~others\n",
+        "    n_offers, own, needed = 0, -1, desk.row[0] & ~others & desk.cells[k]\n",
         (EXCHANGES,),
     ),
     Mutant(

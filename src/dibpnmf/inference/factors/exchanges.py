@@ -63,15 +63,16 @@ def _log_gain(desk: Desk, i: int, k: int, v: float) -> float:
 
 
 @inlined
-def _list_offers(desk: Desk, n_near: int, i: int, k: int, others):  # type: ignore[no-untyped-def]
-    """List the factors that may serve row i where ``others`` do not, in place of k.
+def _list_offers(desk: Desk, n_near: int, k: int, others):  # type: ignore[no-untyped-def]
+    """List the factors that may serve a row where ``others`` do not, in place of k.
 
-    Returns their number, and which of them is k: none if k itself may not.
+    None of those that it has reaches such a cell. Returns their number, and which of them is k:
+    none if k itself may not.
     """
     n_offers, own, needed = 0, -1, desk.row[0] & ~others
     for q in range(n_near if needed != NONE else 0):
         j = desk.near[q]
-        if needed & ~desk.cells[j] == NONE and (j == k or desk.A[i, j] == 0.0):
+        if needed & ~desk.cells[j] == NONE:
             desk.offers[n_offers] = j
             own = n_offers if j == k else own
             n_offers += 1
@@ -149,7 +150,7 @@ def _try_exchange(  # type: ignore[no-untyped-def]
     for q in range(n_used):
         if q != place:
             others |= desk.cells[desk.used[q]]
-    n_offers, own = _list_offers(desk, n_near, i, k, others)
+    n_offers, own = _list_offers(desk, n_near, k, others)
     if own < 0 or n_offers < 2:
         return
     _fill_base(lik, desk, i, n_used, k)
