@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dibpnmf.inference.factors import founding, loans
+from dibpnmf.inference.factors import casts, loans
 from dibpnmf.inference.factors.board import Board, Room, list_seen, note, open_to
 
 M, N, K = 3, 4, 7
@@ -53,21 +53,21 @@ def test_loans_after_one(seed):
 def test_ways_to_end_a_factor_beside_a_new_one(seed, is_pair):
     board, room, n_seen = random_board(seed)
     f = K - 1
-    before = founding._choose_end(board, room, n_seen, is_pair, -1)[0]
+    before = casts._choose_end(board, room, n_seen, is_pair, -1)[0]
     for rows in range(1, 2**M):
-        with_f = founding._ends_with(board, room, n_seen, f, np.uint64(rows), is_pair)
+        with_f = casts._ends_with(board, room, n_seen, f, np.uint64(rows), is_pair)
         board.own_bits[f], room.seen[n_seen] = rows, f
-        assert before + with_f == founding._choose_end(board, room, n_seen + 1, is_pair, -1)[0]
+        assert before + with_f == casts._choose_end(board, room, n_seen + 1, is_pair, -1)[0]
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_weight_of_pairs_without_a_factor(seed):
     board, room, n_seen = random_board(seed)
-    total = founding._choose_pair(board, room, n_seen, -1.0)[0]
+    total = casts._choose_pair(board, room, n_seen, -1.0)[0]
     for at in range(n_seen):
         seen = room.seen.copy()
-        of_f = founding._pair_weight_of(board, room, n_seen, seen[at])
+        of_f = casts._pair_weight_of(board, room, n_seen, seen[at])
         room.seen[at : n_seen - 1] = seen[at + 1 : n_seen]
-        others = founding._choose_pair(board, room, n_seen - 1, -1.0)[0]
+        others = casts._choose_pair(board, room, n_seen - 1, -1.0)[0]
         np.testing.assert_allclose(total - of_f, others, rtol=1e-12, atol=1e-12)
         room.seen[:] = seen

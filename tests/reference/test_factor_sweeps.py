@@ -74,9 +74,7 @@ def test_they_move_the_structure_of_binary_data(name):
         before, used = state.loadings[0].copy(), np.all(counts > 0.0, axis=0).sum()
         slabs = problem.loadings.slabs(state.tau, state.K)
         if sweep >= FRESH:
-            move = gibbs.move_whole_factors(
-                problem, problem.small_sides, state, counts, slabs, sweep
-            )
+            move = gibbs.factor_moves(problem, problem.small_sides, state, counts, slabs, sweep)
             log_odds = prior.log_odds(state.prior)
             move(state.prior, log_odds)
             np.testing.assert_allclose(log_odds, prior.log_odds(state.prior), atol=1e-9)

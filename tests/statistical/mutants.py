@@ -811,14 +811,14 @@ MUTANTS = [
     ),
     Mutant(
         "founding without the ways to end a factor in its favour",
-        "inference/factors/founding.py",
+        "inference/factors/casts.py",
         "            for r in range(n_seen if is_receiver else q):\n",
         "            for r in range(0 if is_receiver else q):\n",
         (COUNTS,),
     ),
     Mutant(
         "a factor ended without the pairs that it was one of",
-        "inference/factors/founding.py",
+        "inference/factors/casts.py",
         "        weight -= _pair_weight_of(board, room, n_seen, f) if is_pair else 1.0\n",
         "",
         (FACTORS,),

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dibpnmf import random as streams
 from dibpnmf.inference.executors import Executor, Rows, Whole, gathered
 from dibpnmf.inference.factors import (
+    EXCHANGES,
     MISSING,
-    ROUNDS,
     TRIES,
     exchange_factors,
     have_zeros,
@@ -129,10 +129,10 @@ def update_side(
     return out
 
 
-def move_whole_factors(
+def factor_moves(
     problem: Problem, sides: Sides, state: State, counts: Floats, slabs: Floats, sweep: int
 ) -> Callable[[Any, Floats], None]:
-    """Moves of whole factors, Eq. (39)-(41), of a matrix given as seen from both sides.
+    """Return the moves of whole factors, Eq. (39)-(41), of a matrix as seen from both sides.
 
     They move loadings and counts in place, and so the prior's state and log odds that are given.
     """
@@ -156,7 +156,7 @@ def move_whole_factors(
     return move
 
 
-def exchange_rows(
+def update_exchanges(
     problem: Problem, sides: Sides, state: State, log_odds: Floats, slabs: Floats, sweep: int
 ) -> None:
     """Let rows of both sides leave factors for others that serve them as well, Eq. (45)."""
@@ -164,7 +164,7 @@ def exchange_rows(
     for t, side in enumerate(sides):
         exchange_factors(
             problem.likelihood, side, state.loadings[t], state.loadings[1 - t], log_odds[t],
-            slabs[t], ROUNDS, s,
+            slabs[t], EXCHANGES, s,
         )  # fmt: skip
 
 
@@ -198,7 +198,7 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
-    """One sweep: sticks and θ with factors and unseen columns, A, noise, X, τ, scales, order.
+    """One sweep: sticks and θ with factors and unseen columns, exchanges, A, noise, X, τ, labels.
 
     Loadings are updated in place; the returned state shares them.
     """
@@ -207,13 +207,13 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     slabs = problem.loadings.slabs(state.tau, state.K)
     prior = state.prior
     sides = problem.small_sides if sweep >= FRESH else None
-    move = sides and move_whole_factors(problem, sides, state, counts, slabs, sweep)
+    move = factor_moves(problem, sides, state, counts, slabs, sweep) if sides else None
     for _ in range(_FIRST_ROUNDS if sweep < FRESH else 1):
         prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs, move)
     state = replace(state, prior=prior)
     log_odds = problem.prior.log_odds(prior)
     if sides:
-        exchange_rows(problem, sides, state, log_odds, slabs, sweep)
+        update_exchanges(problem, sides, state, log_odds, slabs, sweep)
     rows = update_side(problem, state, 0, log_odds, slabs, sweep)
     # Between the sides, so that the second reports the log likelihood with the new noise.
     state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)

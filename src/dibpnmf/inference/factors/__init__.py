@@ -26,11 +26,11 @@ With these masks drawn, single rows leave a factor for another one (see `exchang
 
 from dibpnmf.inference.factors import gp_places, pair_places  # noqa: F401 - registered by this
 from dibpnmf.inference.factors.board import MISSING
-from dibpnmf.inference.factors.exchanges import ROUNDS, exchange_factors
+from dibpnmf.inference.factors.exchanges import EXCHANGES, exchange_factors
 from dibpnmf.inference.factors.moves import TRIES, have_zeros, may_serve, move_factors
 from dibpnmf.inference.factors.places import places_of
 
 __all__ = [
-    "MISSING", "ROUNDS", "TRIES", "exchange_factors", "have_zeros", "may_serve", "move_factors",
+    "EXCHANGES", "MISSING", "TRIES", "exchange_factors", "have_zeros", "may_serve", "move_factors",
     "places_of",
 ]  # fmt: skip

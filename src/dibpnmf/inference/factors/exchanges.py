@@ -18,7 +18,7 @@ from dibpnmf.inference.factors.entries import NEEDY, draw_on, guess, log_q_on
 from dibpnmf.likelihoods.peak_proposal import LOG_ALL
 from dibpnmf.random import Stream, exponential, uniform
 
-ROUNDS = 2  # of all entries of either side in a sweep
+EXCHANGES = 2  # of all entries of either side in a sweep
 _MOST_ZEROS = 2  # of a row, that a factor which it takes up may cover
 _TINY = 1e-200  # a product is turned into a logarithm below this
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dibpnmf._borrow import borrow
 from dibpnmf._compile import inlined, kernel, overwrite
 from dibpnmf.inference.factors.board import MISSING, Board, Room, bit, list_seen, note
-from dibpnmf.inference.factors.founding import take_census, try_founding
+from dibpnmf.inference.factors.casts import take_census
+from dibpnmf.inference.factors.founding import try_founding
 from dibpnmf.inference.factors.loans import list_loans, try_loan
 from dibpnmf.inference.factors.places import note_places
 from dibpnmf.inference.labels import relabel
@@ -41,6 +42,13 @@ def _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order) -
         relabel(X, one, order)
         for line in (own_odds, other_odds, own_counts, other_counts):
             overwrite(line, line[order])
+
+
+@inlined
+def _survey(board: Board, room: Room):  # type: ignore[no-untyped-def]
+    """List what there is to choose from: columns that are seen, loans, and the census."""
+    n_seen = list_seen(board, room)
+    return n_seen, list_loans(board, room, n_seen), take_census(board, room, n_seen)
 
 
 @kernel
@@ -79,13 +87,8 @@ def move_factors(  # type: ignore[no-untyped-def]
         note(board, k)
         order[k] = k
     note_places(places)
-    n_seen = list_seen(board, room)
-    n_loans, census = list_loans(board, room, n_seen), take_census(board, room, n_seen)
-    is_changed = False
+    n_seen, n_loans, census = _survey(board, room)
     for _ in range(tries):
-        if is_changed:
-            n_seen = list_seen(board, room)
-            n_loans, census = list_loans(board, room, n_seen), take_census(board, room, n_seen)
         kind, is_birth = uniform(s), uniform(s) < 0.5
         if kind >= _PAIRS + _TWINS:
             is_changed = try_loan(lik, board, room, n_seen, n_loans, s)
@@ -94,6 +97,8 @@ def move_factors(  # type: ignore[no-untyped-def]
             is_changed = try_founding(
                 lik, board, room, places, census, n_seen, is_birth, is_pair, s
             )
+        if is_changed:
+            n_seen, n_loans, census = _survey(board, room)
     _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order)
     # What was borrowed from is used again, so that it lives so long.
     whole[0, 0] = bits[0, 0] = 0
