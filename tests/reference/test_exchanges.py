@@ -128,7 +128,7 @@ def test_a_row_with_one_factor_of_two():
         exchange_factors(Exponential().kernel(epsilon), Y, A, X, np.array([0.3, -0.2]), slabs, 3, s)
         has += A[0] > 0.0
     assert has.sum() == n
-    np.testing.assert_allclose(has / n, exact_shares(epsilon, tau), atol=0.02)
+    np.testing.assert_allclose(has / n, exact_shares(epsilon, tau), atol=0.01)
 
 
 def test_what_no_other_factor_serves_stays():

@@ -852,6 +852,27 @@ MUTANTS = [
         (EXCHANGES,),
     ),
     Mutant(
+        "rows that exchange factors without the logarithms of their means",
+        "inference/factors/exchanges.py",
+        "    return total + math.log(product)\n",
+        "    return total\n",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "rows that exchange factors without the prior of a loading",
+        "inference/factors/exchanges.py",
+        " + math.log(tau * v) - tau * v + _log_gain",
+        " + math.log(tau * v) + _log_gain",
+        (EXCHANGES,),
+    ),
+    Mutant(
+        "last stick of the Gaussian process redrawn without α",
+        "priors/gp_moves.py",
+        "new = math.log(uniform(s)) / state.theta[0] if is_last",
+        "new = math.log(uniform(s)) if is_last",
+        (PRIOR_TWINS, RECOVER_GP),
+    ),
+    Mutant(
         "unseen columns of the Gaussian process redrawn come what may",
         "priors/gp_moves.py",
         "    if log_ratio > -exponential(s):\n        return new\n",
