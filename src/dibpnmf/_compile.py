@@ -1,4 +1,4 @@
-"""How this package compiles: one decorator, and a disk cache that notices changed sources.
+"""How this package compiles: what Python calls, its parts, and a cache that notices new sources.
 
 numba checks only the file of the outermost function against its cache, so a kernel would go on
 calling what another file held when it was compiled. Cached kernels older than any source of
@@ -7,55 +7,111 @@ the package are therefore dropped when it is imported.
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
-from numba import njit
+from numba import njit, types
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import CPUDispatcher
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent
+_OBJECTS = 10_000  # new ones between two looks for garbage, while compiling
 
 
-def _compiler(inline: bool, splice: bool = False, **options: Any) -> Callable[[F], F]:
-    # numba hands inlining on from a caller to whatever it compiles for it; said here, a kernel
+@contextmanager
+def _seldom_collecting() -> Iterator[None]:
+    """Look for garbage less often: while numba compiles, an eighth of the time goes there."""
+    found = gc.get_threshold()
+    gc.set_threshold(max(found[0], _OBJECTS) if found[0] else 0, *found[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*found)
+
+
+class _Kernel(CPUDispatcher):
+    """A compiled function that Python calls."""
+
+    def compile(self, sig: Any) -> Any:
+        """Compile, or load from disk, for these types of arguments."""
+        with global_compiler_lock, _seldom_collecting():
+            return super().compile(sig)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Resolve a call from compiled code; integers that it spells out are like all others."""
+        return super().get_call_template([types.unliteral(arg) for arg in args], kws)
+
+
+class _Part(_Kernel):
+    """A compiled function that only others call: without what would unpack Python's objects."""
+
+    def __call__(self, *args: Any) -> Any:
+        """Run what kernels call, compiled once more for Python: for tests."""
+        return self._kernel(*args)
+
+    @cached_property
+    def _kernel(self) -> _Kernel:
+        own = self.py_func
+        twin = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__)
+        twin.__qualname__ = f"{own.__qualname__}.from_python"  # a file of its own in the cache
+        twin.__module__ = own.__module__
+        kernel = _Kernel(twin, {}, self.targetoptions | {"no_cpython_wrapper": False})
+        kernel.enable_caching()
+        return kernel
+
+
+def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
+    # numba hands inlining on from a caller to whatever it compiles for it; said here, a function
     # comes out the same whoever calls it first, and does not swell everything above it.
-    options |= {"cache": True, "nogil": True, "error_model": "numpy", "forceinline": inline}
-    options |= {"inline": "always" if splice else "never", "no_cfunc_wrapper": True}
-    compile_: Any = njit(**options)
-    return compile_
+    settings: dict[str, Any] = {"forceinline": False, "inline": "never"} | options
+    settings |= {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    settings["no_cpython_wrapper"] = kind is _Part
+    compiled: Any = njit(**settings)(function)
+    if isinstance(compiled, CPUDispatcher):  # not with NUMBA_DISABLE_JIT
+        compiled.__class__ = kind
+    return compiled
 
 
 def kernel(function: F) -> F:
-    """Compile on first call, without the interpreter lock, kept on disk.
+    """Compile on first call, without the interpreter lock, kept on disk: for what Python calls.
 
     Division by zero gives inf or NaN as in NumPy: a check per division would be slower.
     """
-    return _compiler(inline=False)(function)
+    return _compile(function, _Kernel)
+
+
+def part(function: F) -> F:
+    """Compile as `kernel` does: for what only kernels and other parts call."""
+    return _compile(function, _Part)
 
 
 def inlined(function: F) -> F:
-    """Compile as `kernel` does, into every caller: for what is called once a cell or entry."""
-    return _compiler(inline=True)(function)
+    """Compile as `part` does, into every caller: for what is called once a cell or entry."""
+    return _compile(function, _Part, forceinline=True)
 
 
 def spliced(function: F) -> F:
-    """Compile as `kernel` does, as a part of its caller: for long functions with one caller.
+    """Compile as `part` does, within its caller: for long functions with one caller.
 
     A function that is `inlined` is optimised by itself first, and again with every caller.
     """
-    return _compiler(inline=False, splice=True)(function)
+    return _compile(function, _Kernel, inline="always")
 
 
 def reassociated(function: F) -> F:
     """Compile as `inlined` does, and let sums and products be reordered into vector lanes."""
-    return _compiler(inline=True, fastmath={"reassoc", "contract", "nsz"})(function)
+    return _compile(function, _Part, forceinline=True, fastmath={"reassoc", "contract", "nsz"})
 
 
-@kernel
+@part
 def overwrite(array, values) -> None:  # type: ignore[no-untyped-def]
     """Write values over an array of the same shape.
 

@@ -11,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from numba import types
 from numba.extending import overload, register_jitable
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def hook(name: str, doc: str) -> tuple[Callable[..., Any], Callable[[type], Callable[[F], F]]]:
+def hook(
+    name: str, doc: str, inline: bool = True
+) -> tuple[Callable[..., Any], Callable[[type], Callable[[F], F]]]:
     """Return a function, and the decorator factory that implements it for a NamedTuple type.
 
     Called from Python it runs the plain Python implementation, which is what tests and
-    profilers want; called from a compiled kernel it is resolved at compile time.
+    profilers want; called from a compiled kernel it is resolved at compile time. It is inlined
+    there, as a call would copy the fields of every array handed over, unless that is said not to
+    matter: what is long and called in several places then compiles sooner.
     """
     implementations: dict[type, Callable[..., Any]] = {}
 
@@ -30,27 +33,20 @@ def hook(name: str, doc: str) -> tuple[Callable[..., Any], Callable[[type], Call
 
     call.__name__, call.__doc__ = name, doc
 
+    def choose(first: Any, *_: Any) -> Callable[..., Any] | None:
+        return implementations.get(getattr(first, "instance_class", type(None)))
+
+    # From Python nobody calls what is compiled, so it needs no wrappers.
+    options: Any = {
+        "forceinline": inline, "error_model": "numpy", "no_cpython_wrapper": True,
+        "no_cfunc_wrapper": True,
+    }  # fmt: skip
+    overload(call, strict=False, jit_options=options)(choose)
+
     def implement(kind: type) -> Callable[[F], F]:
         def register(implementation: F) -> F:
             implementations[kind] = implementation
-            register_jitable(implementation)
-
-            def choose(*args: Any) -> Callable[..., Any] | None:
-                first = args[0]
-                matches = (
-                    isinstance(first, types.BaseNamedTuple)
-                    and getattr(first, "instance_class", None) is kind
-                )
-                return implementation if matches else None
-
-            # Inlined: a call would copy the fields of every array handed over. From Python nobody
-            # calls what is compiled, so it needs no wrappers.
-            options: Any = {
-                "forceinline": True, "error_model": "numpy", "no_cpython_wrapper": True,
-                "no_cfunc_wrapper": True,
-            }  # fmt: skip
-            overload(call, strict=False, jit_options=options)(choose)
-            return implementation
+            return register_jitable(implementation)
 
         return register
 

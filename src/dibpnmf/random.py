@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf._compile import kernel, spliced
+from dibpnmf._compile import kernel, part, spliced
 from dibpnmf.special import log_ndtr, ndtri_exp
 
 Stream: TypeAlias = NDArray[np.uint64]
@@ -80,7 +80,7 @@ def stream(seed: int, chain: int, sweep: int, purpose: int, row: int = 0) -> Str
     return s
 
 
-@kernel
+@part
 def _make_words(s: Stream) -> None:
     """Make the next words, two to a block."""
     k0, k1 = s[_KEY], s[_KEY + 1]
@@ -129,7 +129,7 @@ _N_LAYERS, _TAIL = 256, 3.6541528853610088
 _EDGES, _HEIGHTS = _layers()
 
 
-@kernel
+@part
 def normal(s: Stream) -> float:
     """Draw from the standard normal distribution (ziggurat of Marsaglia and Tsang, 2000)."""
     while True:
@@ -154,13 +154,13 @@ def _normal_tail(s: Stream) -> float:
             return _TAIL + beyond
 
 
-@kernel
+@part
 def normal_below(s: Stream, bound: float) -> float:
     """Draw from the standard normal distribution restricted to (−inf, bound)."""
     return ndtri_exp(math.log(uniform(s)) + log_ndtr(bound))
 
 
-@kernel
+@part
 def positive_normal(s: Stream, t: float) -> float:
     """Draw from N(t, 1) restricted to the positive numbers, density ∝ exp(t x − x²/2).
 
@@ -180,7 +180,7 @@ def positive_normal(s: Stream, t: float) -> float:
             return x
 
 
-@kernel
+@part
 def log_gamma_draw(s: Stream, shape: float) -> float:
     """Log of a draw from Gamma(shape, 1), without underflow for any shape > 0.
 
@@ -211,7 +211,7 @@ def gamma(s: Stream, shape: float, rate: float) -> float:
 _WIDE = 10.0  # in log c: beyond, the density is flat, and falls as exp(−eˣ) at either end
 
 
-@kernel
+@part
 def log_gig_draw(s: Stream, p: float, a: float, b: float) -> float:
     """Log of a draw from the generalised inverse Gaussian c^(p−1) exp(−(ac + b/c)/2).
 
@@ -254,13 +254,13 @@ def log_gig_draw(s: Stream, p: float, a: float, b: float) -> float:
             return mode + x
 
 
-@kernel
+@part
 def _gig_drop(p: float, ea: float, eb: float, x: float) -> float:
     """Log density of the GIG at mode·eˣ, less that at its mode."""
     return p * x - ea * math.expm1(x) - eb * math.expm1(-x)
 
 
-@kernel
+@part
 def _gig_fall(p: float, ea: float, eb: float, x: float) -> float:
     """Find x > 0 where the log density has fallen by about 1 (any x is valid)."""
     for _ in range(50):

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import part
 from dibpnmf._dispatch import hook
 from dibpnmf.random import Stream, exponential, uniform
 
 log_density, implements_log_density = hook(
     "log_density",
     """Log density, up to a constant, of a target (a NamedTuple) at a scalar point.""",
+    inline=False,
 )
 
 _MAX_STEPS = 200
 
 
-@kernel
+@part
 def slice_sample(s: Stream, target, x: float, low: float, high: float, width: float) -> float:  # type: ignore[no-untyped-def]
     """Leave ``target`` invariant with one slice-sampling move from ``x``.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, kernel, part
 
 LOG_2 = math.log(2.0)
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -53,7 +53,7 @@ def times_log(n: float, log_p: float) -> float:
     return n * log_p
 
 
-@kernel
+@part
 def log_ndtr(x: float) -> float:
     """Log of the standard normal distribution function."""
     if x > 0.0:
@@ -66,7 +66,7 @@ def log_ndtr(x: float) -> float:
     return -0.5 * x * x - math.log(-x) - HALF_LOG_2PI + math.log(series)
 
 
-@kernel
+@part
 def log_ndtr_both(x: float):  # type: ignore[no-untyped-def]
     """Log of the standard normal distribution function at x and at −x, at the price of one."""
     low = log_ndtr(-abs(x))
@@ -74,7 +74,7 @@ def log_ndtr_both(x: float):  # type: ignore[no-untyped-def]
     return (high, low) if x > 0.0 else (low, high)
 
 
-@kernel
+@part
 def log_positive_mass(t: float) -> float:
     """Log of ∫₀^∞ exp(t x − x²/2) dx, the mass on x > 0 of a normal density that is 1 at x = 0.
 
@@ -89,7 +89,7 @@ def log_positive_mass(t: float) -> float:
     return -math.log(fraction)
 
 
-@kernel
+@part
 def _ratio(r: float, P, Q) -> float:  # type: ignore[no-untyped-def]
     """Quotient of two polynomials of degree 7, highest powers first."""
     above, below = P[0], Q[0]
@@ -128,7 +128,7 @@ _LOG_MIDDLE = math.log(0.075)  # from here to 1/2
 _FARTHEST = -700.0  # log of the smallest probability that the algorithm is made for
 
 
-@kernel
+@part
 def _ndtri_exp_lower(log_p: float) -> float:
     """Quantile of exp(log_p) <= 1/2."""
     if log_p > _LOG_MIDDLE:
@@ -150,7 +150,7 @@ def _ndtri_exp_lower(log_p: float) -> float:
     return -x
 
 
-@kernel
+@part
 def ndtri_exp(log_p: float) -> float:
     """Standard normal quantile of a probability given by its logarithm."""
     if log_p >= 0.0:

@@ -1,13 +1,19 @@
-"""The disk cache of compiled kernels follows the sources."""
+"""Kernels and their parts, and the disk cache, which follows the sources."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 import time
 
-from dibpnmf._compile import drop_stale_cache
+import numpy as np
+import pytest
+from numba import njit
+from numba.core.errors import TypingError
+
+from dibpnmf._compile import drop_stale_cache, kernel, part
 
 
 def make_package(folder):
@@ -49,3 +55,42 @@ def test_import_compiles_nothing_and_loads_no_heavy_library():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@part
+def twice(values, n):
+    return n * values[0], values
+
+
+@kernel
+def twice_and_thrice(values, n):
+    return twice(values, 2)[0] + twice(values, 3)[0] + twice(values, n)[0]
+
+
+def test_a_part_can_be_called_from_python_as_from_a_kernel():
+    values = np.array([1.5])
+    assert twice_and_thrice(values, 4) == 1.5 * (2 + 3 + 4)
+    doubled, same = twice(values, 2)
+    same[0] = 7.0
+    assert doubled == 3.0
+    assert values[0] == 7.0
+
+
+def test_integers_that_are_spelled_out_compile_nothing_of_their_own():
+    njit(twice_and_thrice.py_func)(np.array([1.5]), 4)  # whatever the cache holds
+    assert len(twice.signatures) == 1
+
+
+def test_compiling_leaves_the_garbage_collector_as_it_was():
+    @kernel
+    def refused(value):
+        return value.no_such_field
+
+    found = gc.get_threshold()
+    gc.set_threshold(123, 4, 5)
+    try:
+        with pytest.raises(TypingError):
+            refused(1.0)
+        assert gc.get_threshold() == (123, 4, 5)
+    finally:
+        gc.set_threshold(*found)

@@ -7,13 +7,13 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.random import Stream, uniform
 
 Floats = NDArray[np.float64]
 
 
-@kernel
+@part
 def column_summary(A: Floats, counts: Floats, sums: Floats, squares: Floats) -> None:
     """Count the on-entries of each column, add up them and their squares, in row order."""
     M, K = A.shape
@@ -36,7 +36,7 @@ def column_summaries(A: Floats, X: Floats, out: Floats) -> None:
     column_summary(X, out[0, 1], out[1, 1], out[2, 1])
 
 
-@kernel
+@part
 def _try_swap(s: Stream, j: int, k: int, counts: Floats, log_odds: Floats, order) -> None:  # type: ignore[no-untyped-def]
     log_ratio = 0.0
     for t in range(2):

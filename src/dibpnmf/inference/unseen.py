@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.loadings.base import Slab, draw_from_slab, slab_of
 from dibpnmf.priors.base import Prior
 from dibpnmf.random import Stream, uniform
@@ -24,7 +24,7 @@ from dibpnmf.special import log1mexp
 Floats = NDArray[np.float64]
 
 
-@kernel
+@part
 def log_off(log_odds: float) -> float:
     """Log of 1 − π, from the log odds of π."""
     if log_odds > 0.0:
@@ -32,7 +32,7 @@ def log_off(log_odds: float) -> float:
     return -math.log1p(math.exp(log_odds))
 
 
-@kernel
+@part
 def binomial(s: Stream, size: int, log_odds: float) -> float:
     """Draw the number of successes by the gaps between them: cheap for a rare success."""
     flip = log_odds > 0.0
@@ -50,7 +50,7 @@ def binomial(s: Stream, size: int, log_odds: float) -> float:
     return float(size - count if flip else count)
 
 
-@kernel
+@part
 def positive_binomial(s: Stream, size: int, log_odds: float) -> float:
     """Draw the number of successes given that there is one: the first of them, then the rest."""
     log_rest = log_off(log_odds)
@@ -58,7 +58,7 @@ def positive_binomial(s: Stream, size: int, log_odds: float) -> float:
     return 1.0 + binomial(s, size - 1 - min(first, size - 1), log_odds)
 
 
-@kernel
+@part
 def draw_unseen(s: Stream, log_odds: Floats, sizes: Floats, k: int, counts: Floats) -> None:
     """Draw the counts of a column from the prior, given that one of its sides is empty, Eq. (37).
 
@@ -81,7 +81,7 @@ def draw_unseen(s: Stream, log_odds: Floats, sizes: Floats, k: int, counts: Floa
         counts[1, k] = positive_binomial(s, int(sizes[1]), log_odds[1, k])
 
 
-@kernel
+@part
 def place(s: Stream, A: Floats, k: int, count: float, slab: Slab) -> None:
     """Switch on ``count`` entries of column k at random, with loadings from their prior."""
     M = A.shape[0]

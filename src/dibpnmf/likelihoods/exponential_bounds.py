@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dibpnmf._compile import inlined, kernel, reassociated
+from dibpnmf._compile import inlined, part, reassociated
 from dibpnmf.likelihoods.base import Floats
 from dibpnmf.likelihoods.exponential_sums import LARGE, SMALL, sum_log, sum_ratio
 from dibpnmf.likelihoods.grid_proposal import LOG_DEFENDED
@@ -33,7 +33,7 @@ def _cost(low: float, first: float, second: float) -> float:
     return cost
 
 
-@kernel
+@part
 def log_mass_bound(lines: Floats, m: int, c: int, base: float, tau: float) -> float:
     """Bound the log of E[p(y | b + v x) / p(y | b)] over the prior of v from above.
 

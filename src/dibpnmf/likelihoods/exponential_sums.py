@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dibpnmf._compile import inlined, kernel, reassociated
+from dibpnmf._compile import inlined, part, reassociated
 from dibpnmf.likelihoods.base import Floats
 from dibpnmf.likelihoods.lists import filled
 from dibpnmf.likelihoods.supports import BASE, BLOCK, HIT_BASE, HIT_LOAD, HIT_VALUE, LOAD, padded
@@ -64,7 +64,7 @@ def _stretch(lines, v, start, n):  # type: ignore[no-untyped-def]
     return p, ratios, first, second
 
 
-@kernel
+@part
 def log_stretch(lines: Floats, v: float, start: int, stop: int) -> float:
     """Σ log(b + v x) over a stretch of stored cells whose product leaves the range of floats."""
     total = 0.0
@@ -111,7 +111,7 @@ def sum_ratio(lines: Floats, v: float, c: int) -> float:
     return total
 
 
-@kernel
+@part
 def support_log_likelihood(lines: Floats, m: int, c: int, v: float) -> float:
     """Log likelihood of a support, padded to whole blocks, at loading v, Eq. (19)."""
     if c == m:

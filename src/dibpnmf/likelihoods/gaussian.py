@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from dibpnmf._compile import inlined, kernel, reassociated
+from dibpnmf._compile import inlined, part, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments, draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import (
     implements_draw_entry,
@@ -49,7 +49,7 @@ class GaussianKernel(NamedTuple):
     kappa: float
 
 
-@kernel
+@part
 def _open_complete(epsilon, row, cells, a, N, lists, i):  # type: ignore[no-untyped-def]
     """Set the totals to Σ_n x_nk (y_n − λ_n) for each k and, last, Σ_n (y_n − λ_n)²."""
     K = a.size

@@ -32,9 +32,7 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
-from dibpnmf._compile import kernel, spliced
+from dibpnmf._compile import part, spliced
 from dibpnmf.likelihoods.lists import Floats
 from dibpnmf.likelihoods.rows import log_ratio
 from dibpnmf.likelihoods.supports import HEIGHT, MASS, MAX_NODES, NODE, Entry, level_of
@@ -52,7 +50,7 @@ _FINE = (1.0, 2.4, 5.0, 10.0)
 _FOLLOWED = 4.5
 
 
-@kernel
+@part
 def _insert(grid: Floats, n: int, u: float, f: float) -> int:
     """Insert a node in order; one that is already there is left out."""
     j = n
@@ -68,7 +66,7 @@ def _insert(grid: Floats, n: int, u: float, f: float) -> int:
     return n + 1
 
 
-@kernel
+@part
 def evaluate(  # type: ignore[no-untyped-def]
     lik, support: Floats, m: int, c: int, level: float, constant: float, tau: float, u, v
 ):
@@ -76,7 +74,7 @@ def evaluate(  # type: ignore[no-untyped-def]
     return constant + u - tau * v + log_ratio(lik, support, m, c, level, v)
 
 
-@kernel
+@part
 def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     """Fit a parabola to the highest node and its neighbours.
 
@@ -105,7 +103,7 @@ def _peak(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     return x1 + step, height, deviation, x2 - x0, -0.05 * curvature * (x2 - x0) ** 2
 
 
-@kernel
+@part
 def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore[no-untyped-def]
     """Fill ``entry.grid`` with coarse nodes in order of u; return their number and a ceiling.
 
@@ -118,7 +116,7 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
     v = 8.0 / tau
     u = math.log(v)
     high, low = v, v
-    n = int(np.int64(1))  # a literal would compile `_insert` twice
+    n = 1
     grid[NODE, 0] = u
     grid[HEIGHT, 0] = evaluate(lik, support, m, c, level, constant, tau, u, v)
     # The maximum must lie inside.
@@ -136,7 +134,7 @@ def coarse_grid(lik, entry: Entry, log_odds: float, tau: float):  # type: ignore
     return n, height + 2.0 * doubt + 0.5
 
 
-@kernel
+@part
 def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling: float) -> int:  # type: ignore[no-untyped-def]
     """Add nodes where f is high, cut off at the ceiling; return the number of all nodes."""
     grid, support = entry.grid, entry.support
@@ -166,14 +164,14 @@ def refine_grid(lik, entry: Entry, log_odds: float, tau: float, n: int, ceiling:
     return n
 
 
-@kernel
+@part
 def _right_slope(grid: Floats, n: int) -> float:
     """Rate at which f̂ falls beyond the last node: at least 1."""
     last = (grid[HEIGHT, n - 2] - grid[HEIGHT, n - 1]) / (grid[NODE, n - 1] - grid[NODE, n - 2])
     return max(last, 1.0)
 
 
-@kernel
+@part
 def grid_mass(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     """Integrate exp(f̂ − highest node); return the integral and that node's height.
 
@@ -198,7 +196,7 @@ def grid_mass(grid: Floats, n: int):  # type: ignore[no-untyped-def]
     return total + grid[MASS, n], highest
 
 
-@kernel
+@part
 def interpolate(grid: Floats, n: int, u: float) -> float:
     """Return f̂(u)."""
     if u <= grid[NODE, 0]:
@@ -212,7 +210,7 @@ def interpolate(grid: Floats, n: int, u: float) -> float:
     return grid[HEIGHT, j - 1] + share * (grid[HEIGHT, j] - grid[HEIGHT, j - 1])
 
 
-@kernel
+@part
 def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
     """Draw u from exp f̂, after `grid_mass`."""
     r = uniform(s) * total
@@ -234,7 +232,7 @@ def draw_node(grid: Floats, n: int, total: float, s: Stream) -> float:
     return grid[NODE, j - 1] + width * math.log1p(q * math.expm1(rise)) / rise
 
 
-@kernel
+@part
 def defended(log_density: float, log_share: float) -> tuple[float, float]:
     """Return exp log_density + κ exp g, the density that proposals of "on" come from.
 

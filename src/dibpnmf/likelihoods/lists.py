@@ -66,14 +66,6 @@ def _list_rows(X: Floats) -> tuple[Ints, Ints, NDArray[np.uint32], Floats]:
     return row_ptr, row_stop, row_columns, row_values
 
 
-@spliced
-def _add_gram(row_columns: NDArray[np.uint32], row_values: Floats, gram: Floats) -> None:
-    """Add the products of one row's entries."""
-    for p in range(row_columns.size):
-        for q in range(row_columns.size):
-            gram[row_columns[p], row_columns[q]] += row_values[p] * row_values[q]
-
-
 @kernel
 def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     """List the on-entries of a loadings matrix by row and, if asked for, by column.
@@ -97,9 +89,10 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
     if for_all_cells:
         for p in range(row_columns.size):
             sums[row_columns[p]] += row_values[p]
-        first, last = column_ptr[:-1].copy(), column_ptr[1:] - 1
+        first, last = np.empty(K, np.int64), np.empty(K, np.int64)
+        for k in range(K):
+            first[k], last[k] = column_ptr[k], column_ptr[k + 1] - 1
         for n in range(N):
-            row = slice(row_ptr[n], row_stop[n])
             for p in range(row_ptr[n], row_stop[n]):
                 k, x = row_columns[p], row_values[p]
                 is_large = x * (column_ptr[k + 1] - column_ptr[k]) > sums[k]
@@ -108,7 +101,8 @@ def list_entries(X: Floats, for_all_cells: bool) -> Lists:
                 column_values[at] = x
                 first[k] += is_large
                 last[k] -= not is_large
-            _add_gram(row_columns[row], row_values[row], gram)
+                for q in range(row_ptr[n], row_stop[n]):
+                    gram[k, row_columns[q]] += x * row_values[q]
     return Lists(
         column_ptr, column_rows, column_values, row_ptr, row_stop, row_columns, row_values, sums,
         gram,

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, kernel, spliced
+from dibpnmf._compile import inlined, part, spliced
 from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_DEFENDED
 from dibpnmf.likelihoods.rows import log_ratio
@@ -109,7 +109,7 @@ def find_peak(lik, entry: Entry, log_odds: float, slab: Slab, odds: float, enoug
     return v, 0.0, math.inf, -math.inf
 
 
-@kernel
+@part
 def core_log_density(z: float) -> float:
     """Log of n for a peak at 0 with deviation 1: a normal density with exponential tails."""
     z = abs(z)

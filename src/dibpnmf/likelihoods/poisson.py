@@ -14,7 +14,7 @@ from typing import ClassVar, NamedTuple, Self
 import numpy as np
 from scipy import special
 
-from dibpnmf._compile import kernel, reassociated
+from dibpnmf._compile import part, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.entry_moves import draw_near, implements_log_mass_cap
 from dibpnmf.likelihoods.grid_proposal import LOG_SLACK
@@ -90,7 +90,7 @@ def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore
     return slope <= 0.0
 
 
-@kernel
+@part
 def _sum_y_log(lines: Floats, c: int, v: float) -> float:
     """Return Σ y log(b + v x) over the stored cells of a support."""
     total = 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import part
 from dibpnmf.likelihoods.lists import Floats
 from dibpnmf.likelihoods.rows import log_ratio
 from dibpnmf.likelihoods.supports import Entry
@@ -12,7 +12,7 @@ from dibpnmf.loadings.base import SMALLEST, Slab
 from dibpnmf.random import Stream, exponential, uniform
 
 
-@kernel
+@part
 def _loading_log_density(lik, support: Floats, m: int, c: int, slab: Slab, x: float):  # type: ignore[no-untyped-def]
     """Log density of x = log v given z = 1, Eq. (21) with the Jacobian, up to a constant.
 
@@ -22,7 +22,7 @@ def _loading_log_density(lik, support: Floats, m: int, c: int, slab: Slab, x: fl
     return x - v * (slab.rate + 0.5 * slab.curve * v) + log_ratio(lik, support, m, c, 0.0, v)
 
 
-@kernel
+@part
 def slice_loading(  # type: ignore[no-untyped-def]
     lik, entry: Entry, v: float, slab: Slab, width: float, steps: int, s: Stream
 ) -> float:

@@ -69,16 +69,11 @@ def level_of(entry: Entry) -> float:
     return entry.base_level - math.log(entry.base_factor)
 
 
-def _numbers(n: int) -> list[int]:
-    """Count from 0 as NumPy does: functions are compiled anew for every integer of Python's own."""
-    return list(np.arange(n))
-
-
 # Lines of Entry.support: b (λ without the entry) and x of every supporting cell, then b, x and
 # y of the stored ones.
-BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = _numbers(5)
+BASE, LOAD, HIT_BASE, HIT_LOAD, HIT_VALUE = range(5)
 # Lines of Entry.grid: log v, log density, and the mass that ends there.
-NODE, HEIGHT, MASS = _numbers(3)
+NODE, HEIGHT, MASS = range(3)
 MAX_NODES = 64
 # Below this share of a·x, b = λ − a·x has lost too many digits and is summed afresh.
 _CANCELLED = 2.0**-20

@@ -17,7 +17,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import part
 from dibpnmf.random import Stream, exponential, positive_normal
 from dibpnmf.special import log_positive_mass
 
@@ -34,13 +34,13 @@ class Slab(NamedTuple):
     log_height: float
 
 
-@kernel
+@part
 def slab_of(slabs: Floats, k: int) -> Slab:
     """Read the slab of column k."""
     return Slab(slabs[k, 0], slabs[k, 1], slabs[k, 2])
 
 
-@kernel
+@part
 def draw_from_slab(s: Stream, slab: Slab) -> float:
     """Draw a loading from its prior."""
     if slab.curve == 0.0:
@@ -49,7 +49,7 @@ def draw_from_slab(s: Stream, slab: Slab) -> float:
     return max(positive_normal(s, -slab.rate / root) / root, SMALLEST)
 
 
-@kernel
+@part
 def log_height(rate: float, curve: float) -> float:
     """Log of h, one over the integral of exp(−r v − p v²/2)."""
     if curve == 0.0:

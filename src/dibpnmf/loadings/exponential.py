@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.loadings.base import SMALLEST, Floats, LoadingsPrior, Summary
 from dibpnmf.random import Stream, gamma, log_gig_draw
 
@@ -18,7 +18,7 @@ def draw_rate(s: Stream, n: float, total: float) -> float:
     return max(gamma(s, 1.0 + n, 1.0 + total), SMALLEST)
 
 
-@kernel
+@part
 def draw_scale(s: Stream, tau: Floats, counts: Floats, sums: Floats) -> float:
     """Draw c of the move (A_k, X_k) → (c A_k, X_k / c), which leaves λ alone, Eq. (23)."""
     if counts[0] == 0.0 or counts[1] == 0.0:
@@ -27,7 +27,7 @@ def draw_scale(s: Stream, tau: Floats, counts: Floats, sums: Floats) -> float:
     return math.exp(log_gig_draw(s, p, 2.0 * tau[0] * sums[0], 2.0 * tau[1] * sums[1]))
 
 
-@kernel
+@part
 def draw_scales(s: Stream, tau: Floats, counts: Floats, sums: Floats, scales: Floats) -> None:
     """Draw c_k of every column, whose rates are columns of ``tau``, or a single one."""
     for k in range(scales.size):
@@ -35,7 +35,7 @@ def draw_scales(s: Stream, tau: Floats, counts: Floats, sums: Floats, scales: Fl
         scales[k] = draw_scale(s, tau[:, at], counts[:, k], sums[:, k])
 
 
-@kernel
+@part
 def draw_balance(s: Stream, tau: Floats) -> float:
     """Draw c of the move (A, X, τ1, τ2) → (cA, X/c, τ1/c, τ2 c), in place for τ, Eq. (25).
 

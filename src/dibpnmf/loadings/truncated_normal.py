@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.loadings.base import SMALLEST, Floats, LoadingsPrior, Summary, log_height
 from dibpnmf.random import Stream, gamma, normal
 from dibpnmf.slice_sampling import implements_log_density, slice_sample
@@ -77,7 +77,7 @@ def _from_prior(s: Stream, parameters: Floats, k: int) -> None:
     parameters[PRECISION, k] = max(gamma(s, 1.0, _RATE), SMALLEST)
 
 
-@kernel
+@part
 def draw_parameters(
     s: Stream, parameters: Floats, k: int, n: float, total: float, square: float
 ) -> None:
@@ -93,7 +93,7 @@ def draw_parameters(
     parameters[MEAN, k], parameters[PRECISION, k] = mean, math.exp(x)
 
 
-@kernel
+@part
 def draw_scale(
     s: Stream, means: Floats, precisions: Floats, counts: Floats, sums: Floats, squares: Floats
 ) -> float:
@@ -109,7 +109,7 @@ def draw_scale(
     return math.exp(slice_sample(s, target, 0.0, _LOW, _HIGH, width))
 
 
-@kernel
+@part
 def draw_balance(s: Stream, means: Floats, precisions: Floats) -> float:
     """Draw c of the move of loadings and parameters together, in place for these, Eq. (36).
 

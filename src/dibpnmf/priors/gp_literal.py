@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.priors.gp_moves import update_theta
 from dibpnmf.priors.gp_state import GPState, Noise, correlation, log_masks, threshold
 from dibpnmf.priors.pair_literal import truncated_beta
 from dibpnmf.random import Stream, normal, normal_below, uniform
 
 
-@kernel
+@part
 def update_sticks_literal(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
     """Move each stick by Metropolis-Hastings from the truncated Beta(α/K, 1), in place."""
     log_nu, g = state.log_nu, state.g
@@ -38,7 +38,7 @@ def update_sticks_literal(s: Stream, noise: Noise, state: GPState, counts, sizes
         before += log_nu[k]
 
 
-@kernel
+@part
 def draw_h_sums(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
     """Draw every h of every column from its truncated normal and keep their sums, in place.
 
@@ -58,7 +58,7 @@ def draw_h_sums(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:
             state.h_sum[t, k] = sizes[t] * state.g[t, k] + noise.eta * total
 
 
-@kernel
+@part
 def draw_g_given_h(s: Stream, noise: Noise, state: GPState, sizes) -> None:  # type: ignore[no-untyped-def]
     """Draw every g_k from its normal conditional given the sums of h, Eq. (16), in place."""
     r, one_minus_r2 = correlation(state.theta[1])

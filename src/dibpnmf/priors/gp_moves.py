@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel, overwrite
+from dibpnmf._compile import kernel, overwrite, part
 from dibpnmf.priors.base import Floats
 from dibpnmf.priors.gp_state import (
     Column,
@@ -79,7 +79,7 @@ class LengthMove(NamedTuple):
     prior_rate: float
 
 
-@kernel
+@part
 def _log_tail(  # type: ignore[no-untyped-def]
     noise: Noise, log_nu, g, sizes, first: int, log_mu: float, stretch: float
 ) -> float:
@@ -139,7 +139,7 @@ def _length_move_log_density(target, x):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
+@part
 def _slice_column(s: Stream, noise: Noise, state: GPState, k: int, column, total, before):  # type: ignore[no-untyped-def]
     """Slice-sample log ν_k from Eq. (8), then along the ridge that keeps γ; g_k in place."""
     g, is_last = state.g, k == state.log_nu.size - 1
@@ -159,7 +159,7 @@ def _slice_column(s: Stream, noise: Noise, state: GPState, k: int, column, total
     return new
 
 
-@kernel
+@part
 def _redraw_column(s: Stream, noise: Noise, state: GPState, k: int, column, total, before):  # type: ignore[no-untyped-def]
     """Propose log ν_k and g_k from their prior given the weights around; g_k in place.
 
@@ -177,7 +177,7 @@ def _redraw_column(s: Stream, noise: Noise, state: GPState, k: int, column, tota
     return x
 
 
-@kernel
+@part
 def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
     """Move each stick, and its g along, given the weights around it, in place."""
     log_nu, before = state.log_nu, 0.0
@@ -194,7 +194,7 @@ def update_sticks(s: Stream, noise: Noise, state: GPState, counts, sizes) -> Non
         before += log_nu[k]
 
 
-@kernel
+@part
 def update_g(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  # type: ignore[no-untyped-def]
     """Move each g_k by elliptical slice sampling with h summed out, in place.
 
@@ -228,7 +228,7 @@ def update_g(s: Stream, noise: Noise, state: GPState, counts, sizes) -> None:  #
         g[1, k] = g1
 
 
-@kernel
+@part
 def update_theta(s: Stream, noise: Noise, state: GPState, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move s by slice sampling, Eq. (17), and draw α from its gamma, Eq. (9), in place."""
     g, theta = state.g, state.theta
@@ -248,7 +248,7 @@ def update_theta(s: Stream, noise: Noise, state: GPState, learned, hyper) -> Non
         theta[0] = max(gamma(s, hyper[0, 0] + K, hyper[0, 1] - log_mu), 1e-300)
 
 
-@kernel
+@part
 def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move α with the tail's sticks stretched along, in place, Eq. (27)."""
     log_nu, theta = state.log_nu, state.theta
@@ -262,7 +262,7 @@ def stretch_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, hyper) 
         log_nu[k] *= target.before / theta[0]
 
 
-@kernel
+@part
 def _log_mu_before(log_nu: Floats, k: int) -> float:
     """Return log μ of the column before column k."""
     log_mu = 0.0
@@ -271,7 +271,7 @@ def _log_mu_before(log_nu: Floats, k: int) -> float:
     return log_mu
 
 
-@kernel
+@part
 def refresh_tail(s: Stream, noise: Noise, state: GPState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move one parameter and the last, unseen columns' sticks and g together, Eq. (26)."""
     K = state.log_nu.size

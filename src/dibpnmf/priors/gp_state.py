@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.priors.base import Floats
 from dibpnmf.priors.unseen import is_unseen, log_unseen
 from dibpnmf.random import Stream, normal, uniform
@@ -46,26 +46,26 @@ class Column(NamedTuple):
     size1: float
 
 
-@kernel
+@part
 def threshold(noise: Noise, log_mu: float) -> float:
     """Return √(σ²+η²) Φ⁻¹(μ), below which h switches an entry on."""
     return math.sqrt(noise.sigma**2 + noise.eta**2) * ndtri_exp(log_mu)
 
 
-@kernel
+@part
 def log_masks(x: float, n: float, size: float) -> float:
     """Return n log γ + (size − n) log(1 − γ) of one side with γ = Φ(x), Eq. (5)."""
     log_on, log_off = log_ndtr_both(x)
     return times_log(n, log_on) + times_log(size - n, log_off)
 
 
-@kernel
+@part
 def column_at(counts: Floats, sizes: Floats, k: int) -> Column:
     """What the masks tell of column k."""
     return Column(is_unseen(counts, k), counts[0, k], counts[1, k], sizes[0], sizes[1])
 
 
-@kernel
+@part
 def log_column(noise: Noise, bound: float, g0: float, g1: float, column: Column) -> float:
     """Log probability of a column's masks, or of its having an empty side, Eq. (37)."""
     x0 = (bound - g0) / noise.eta
@@ -90,7 +90,7 @@ def correlation(s: float):  # type: ignore[no-untyped-def]
     return math.exp(-1.0 / s**2), -math.expm1(-2.0 / s**2)
 
 
-@kernel
+@part
 def draw_g(s: Stream, sigma: float, length: float, out) -> None:  # type: ignore[no-untyped-def]
     """Draw one g_k from its prior N(0, Σ), in place."""
     r, one_minus_r2 = correlation(length)

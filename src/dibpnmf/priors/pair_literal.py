@@ -6,20 +6,20 @@ import math
 
 import numpy as np
 
-from dibpnmf._compile import kernel
+from dibpnmf._compile import kernel, part
 from dibpnmf.priors.base import Floats
 from dibpnmf.priors.pair_density import PairState, log_binomial, log_pair, theta_at
 from dibpnmf.priors.pair_moves import move_theta
 from dibpnmf.random import Stream, uniform
 
 
-@kernel
+@part
 def truncated_beta(s: Stream, c: float, log_low: float, log_high: float) -> float:
     """Log of a draw from Beta(c, 1) restricted to an interval, by inverse CDF, Eq. (12)."""
     return log_high + math.log1p((1.0 - uniform(s)) * math.expm1(c * (log_low - log_high))) / c
 
 
-@kernel
+@part
 def update_sticks_literal(  # type: ignore[no-untyped-def]
     s: Stream, theta, shapes: Floats, log_nu: Floats, counts: Floats, sizes: Floats
 ) -> None:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dibpnmf._compile import inlined, kernel, overwrite
+from dibpnmf._compile import inlined, kernel, overwrite, part, spliced
 from dibpnmf.priors.base import Floats
 from dibpnmf.priors.pair_density import (
     PairState,
-    draw_pairs,
+    extend,
     given,
     log_given,
     log_margin,
@@ -134,7 +134,7 @@ def _run_move_log_density(target, x):  # type: ignore[no-untyped-def]
     return value
 
 
-@kernel
+@spliced
 def move_runs(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Floats) -> None:  # type: ignore[no-untyped-def]
     """Move the weights of a run of columns together, some runs of either side, in place, Eq. (38).
 
@@ -164,7 +164,7 @@ def move_runs(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Floats) -
         fill_empty(log_nu, sizes, t, empty)
 
 
-@kernel
+@part
 def fill_empty(log_nu: Floats, sizes: Floats, t: int, empty: Floats) -> None:
     """Write the log probability N log(1 − μ) that a column of side t is empty, in place."""
     log_mu = 0.0
@@ -211,7 +211,7 @@ def _margin_move_log_density(target, x):  # type: ignore[no-untyped-def]
     )
 
 
-@kernel
+@part
 def move_margin(  # type: ignore[no-untyped-def]
     s: Stream, kind, state: PairState, t: int, first: int, empty, counts, sizes, hyper
 ) -> None:
@@ -232,7 +232,7 @@ def move_margin(  # type: ignore[no-untyped-def]
         log_nu[t, k] *= target.before / theta[t]
 
 
-@kernel
+@spliced
 def move_theta(s: Stream, kind, state: PairState, learned, sizes, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move the parameters marked in ``learned`` given all sticks, Eq. (13)-(15), in place."""
     for t in range(2):
@@ -243,7 +243,7 @@ def move_theta(s: Stream, kind, state: PairState, learned, sizes, hyper) -> None
     move_dependence(kind, s, state.theta, state.log_nu, learned)
 
 
-@kernel
+@part
 def stretch(s: Stream, kind, state: PairState, counts, first, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move each margin parameter and stretch the sticks from ``first`` on, in place, Eq. (27)."""
     empty = np.empty(state.log_nu.shape)
@@ -253,7 +253,7 @@ def stretch(s: Stream, kind, state: PairState, counts, first, sizes, learned, hy
             move_margin(s, kind, state, t, first, empty, counts, sizes, hyper)
 
 
-@kernel
+@spliced
 def update_sticks(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Floats) -> None:  # type: ignore[no-untyped-def]
     """Move every stick of both sides by slice sampling from Eq. (7), in place."""
     K = log_nu.shape[1]
@@ -284,7 +284,7 @@ def update_sticks(s: Stream, theta, log_nu: Floats, counts: Floats, sizes: Float
         fill_empty(log_nu, sizes, t, empty)
 
 
-@kernel
+@part
 def _log_tail(log_nu: Floats, sizes: Floats, start: int) -> float:
     """Log probability that each of the columns from ``start`` on has an empty side."""
     log_mu0 = 0.0
@@ -300,7 +300,7 @@ def _log_tail(log_nu: Floats, sizes: Floats, start: int) -> float:
     return value
 
 
-@kernel
+@spliced
 def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hyper) -> None:  # type: ignore[no-untyped-def]
     """Move one parameter and all sticks of the last, unseen columns together, in place, Eq. (26).
 
@@ -314,7 +314,7 @@ def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
     if first == K:
         return
     trial = PairState(np.empty(log_nu.shape), np.empty(theta.shape))
-    one = np.zeros(theta.size, np.bool_)
+    one = np.empty(theta.size, np.bool_)
     for _ in range(TAIL_TRIES):
         r = first + int(uniform(s) * (K - first))
         overwrite(trial.log_nu, log_nu)
@@ -324,7 +324,7 @@ def refresh_tail(s: Stream, kind, state: PairState, counts, sizes, learned, hype
             one[j] = j == which and learned[j]
         head = PairState(trial.log_nu[:, :r].copy(), trial.theta)
         move_theta(s, kind, head, one, sizes, hyper)
-        draw_pairs(kind, s, trial.theta, trial.log_nu, r)
+        extend(s, kind, trial.theta, trial.log_nu, r)
         log_ratio = _log_tail(trial.log_nu, sizes, r) - _log_tail(log_nu, sizes, r)
         if math.log(uniform(s)) < log_ratio:
             overwrite(log_nu, trial.log_nu)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -80,7 +80,7 @@ def open_to(board: Board, rows):  # type: ignore[no-untyped-def]
     return cells
 
 
-@kernel
+@part
 def note(board: Board, k: int) -> None:
     """Take note of which entries of column k are on."""
     own, other = NONE, NONE

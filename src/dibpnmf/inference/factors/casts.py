@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, part
 from dibpnmf.inference.factors.board import NONE, Board, Room, bit, is_seen, ones
 from dibpnmf.random import Stream, uniform
 
@@ -114,7 +114,7 @@ class Census(NamedTuple):
     twin_ends: int
 
 
-@kernel
+@part
 def take_census(board: Board, room: Room, n_seen: int) -> Census:
     """Count what tries of founding choose from."""
     return Census(

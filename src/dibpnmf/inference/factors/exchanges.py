@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, kernel, part
 from dibpnmf.inference.factors.board import MISSING, NONE, Bits, Floats, Ints, bit, ones
 from dibpnmf.inference.factors.entries import NEEDY, draw_on, guess, log_q_on
 from dibpnmf.likelihoods.peak_proposal import LOG_ALL
@@ -141,7 +141,7 @@ def _log_share(desk: Desk, i: int, offer: int, v: float) -> float:
     return _log_target(desk, i, k, v) - desk.log_mass[offer] - log_q
 
 
-@kernel
+@part
 def _try_exchange(  # type: ignore[no-untyped-def]
     lik, desk: Desk, i: int, n_used: int, n_near: int, place: int, s: Stream
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, part
 from dibpnmf.inference.factors.board import (
     MISSING,
     NONE,
@@ -79,7 +79,7 @@ def _take(board: Board, room: Room, cast: Cast, n: int):  # type: ignore[no-unty
     return Peak(math.log(x), deviation, bounded(log_mass))
 
 
-@kernel
+@part
 def _divide(lik, board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream) -> float:  # type: ignore[no-untyped-def]
     """Log weight of the open cells with factor f less that without it, Eq. (39).
 
@@ -309,7 +309,7 @@ def _reorder(board: Board, places, f: int, p: int, is_birth: bool) -> None:  # t
     note_places(places)
 
 
-@kernel
+@part
 def try_founding(  # type: ignore[no-untyped-def]
     lik, board: Board, room: Room, places, census: Census, n_seen: int, is_birth: bool,
     is_pair: bool, s: Stream,

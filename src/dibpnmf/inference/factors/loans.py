@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, kernel
+from dibpnmf._compile import inlined, part
 from dibpnmf.inference.factors.board import NONE, Board, Room, bit, note, open_to
 from dibpnmf.inference.factors.entries import (
     NEEDY,
@@ -31,7 +31,7 @@ def _is_loan(board: Board, f: int, g: int) -> bool:
     return is_one and board.other_bits[f] & ~board.open_bits[g] == NONE
 
 
-@kernel
+@part
 def list_loans(board: Board, room: Room, n_seen: int) -> int:
     """List the pairs of a factor g and an f open to its rows; return their number."""
     count = 0
@@ -122,7 +122,7 @@ def _lend(board: Board, room: Room, f: int, g: int, size: int, n_cells: int, tak
     return total, left
 
 
-@kernel
+@part
 def try_loan(lik, board: Board, room: Room, n_seen: int, n_loans: int, s: Stream) -> bool:  # type: ignore[no-untyped-def]
     """Let the rows of a factor g take up factor f or leave it, Eq. (41); tell whether they do.
 
