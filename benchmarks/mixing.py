@@ -32,7 +32,7 @@ class _Case(NamedTuple):
 
 
 _DATA = {
-    "20×30 binary": _Case(lambda seed: make_binary(random_state=seed), 20_000, 16_000, 5, 5),
+    "20×30 binary": _Case(lambda seed: make_binary(random_state=seed), 8000, 6400, 5, 5),
     "planted 100×80": _Case(lambda seed: make_planted(random_state=seed).data, 500, 1000, 1, 9),
 }
 _SCALARS = {"log likelihood": "log_likelihood", "K": "n_active"}
