@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dibpnmf._compile import inlined, part
+from dibpnmf._compile import inlined, part, spliced
 from dibpnmf.inference.factors.board import NONE, Board, Room, bit, is_seen, ones
 from dibpnmf.random import Stream, uniform
 
@@ -124,7 +124,7 @@ def take_census(board: Board, room: Room, n_seen: int) -> Census:
     )
 
 
-@inlined
+@spliced
 def choose_cast(  # type: ignore[no-untyped-def]
     board: Board, room: Room, census: Census, n_seen: int, is_birth: bool, is_pair: bool, s: Stream
 ):
@@ -149,7 +149,7 @@ def choose_cast(  # type: ignore[no-untyped-def]
     return f, g, h, weight, ways
 
 
-@inlined
+@spliced
 def list_cast(board: Board, room: Room, f: int, g: int, h: int, n_seen: int) -> Cast:
     """List the rows of the receivers with their owners, and the cells open to all of them."""
     rows, cells = board.own_bits[g], board.open_bits[g]

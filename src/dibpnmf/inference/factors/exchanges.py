@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import inlined, kernel, part
+from dibpnmf._compile import inlined, kernel, part, spliced
 from dibpnmf.inference.factors.board import MISSING, NONE, Bits, Floats, Ints, bit, ones
 from dibpnmf.inference.factors.entries import NEEDY, draw_on, guess, log_q_on
 from dibpnmf.likelihoods.peak_proposal import LOG_ALL
@@ -62,7 +62,7 @@ def _log_gain(desk: Desk, i: int, k: int, v: float) -> float:
     return total + math.log(product)
 
 
-@inlined
+@spliced
 def _list_offers(desk: Desk, n_near: int, k: int, others):  # type: ignore[no-untyped-def]
     """List the factors that may serve a row where ``others`` do not, in place of k.
 
@@ -98,7 +98,7 @@ def _log_target(desk: Desk, i: int, k: int, v: float) -> float:
     return desk.log_odds[k] + math.log(tau * v) - tau * v + _log_gain(desk, i, k, v)
 
 
-@inlined
+@spliced
 def _weigh_offer(desk: Desk, i: int, offer: int, others) -> None:  # type: ignore[no-untyped-def]
     """Write where the loading of an offer may be, and its mass there."""
     k = desk.offers[offer]
@@ -116,7 +116,7 @@ def _weigh_offer(desk: Desk, i: int, offer: int, others) -> None:  # type: ignor
     desk.log_mass[offer] = _log_target(desk, i, k, v) + LOG_ALL + math.log(deviation)
 
 
-@inlined
+@spliced
 def _choose_offer(desk: Desk, n_offers: int, s: Stream) -> int:
     """Choose an offer in proportion to its mass."""
     top, total = -math.inf, 0.0
@@ -167,7 +167,7 @@ def _try_exchange(  # type: ignore[no-untyped-def]
         desk.used[place] = new
 
 
-@inlined
+@spliced
 def _open_row(desk: Desk, n_reach: int, i: int):  # type: ignore[no-untyped-def]
     """List which cells of row i are above zero or zero, its factors, and those that are near."""
     desk.row[0] = desk.row[1] = NONE
@@ -188,7 +188,7 @@ def _open_row(desk: Desk, n_reach: int, i: int):  # type: ignore[no-untyped-def]
     return n_used, n_near
 
 
-@inlined
+@spliced
 def _list_cells(desk: Desk) -> int:
     """List the columns of X that have a cell, with their cells; return their number."""
     n_reach = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, part
+from dibpnmf._compile import inlined, part, spliced
 from dibpnmf.inference.factors.board import (
     MISSING,
     NONE,
@@ -60,7 +60,7 @@ def _fill_base(lik, board: Board, room: Room, cast: Cast, n: int) -> None:  # ty
         room.base[p] = b
 
 
-@inlined
+@spliced
 def _take(board: Board, room: Room, cast: Cast, n: int):  # type: ignore[no-untyped-def]
     """Proposal of entry (n, f), the receivers' entries summed out where it may be, and at zero."""
     tau, log_odds = board.other_slabs[cast.f, 0], board.other_odds[cast.f]
@@ -166,7 +166,7 @@ def _choose_place(room: Room, K: int, total: float, s: Stream) -> int:
     return chosen
 
 
-@inlined
+@spliced
 def _fill_centres(board: Board, room: Room, cast: Cast) -> None:
     """Write where log a_if is proposed: in proportion to the twin's, or to the rows' means.
 
@@ -195,7 +195,7 @@ def _fill_centres(board: Board, room: Room, cast: Cast) -> None:
         room.centre[p] += log_scale + (level if cast.h < 0 else 0.0)
 
 
-@inlined
+@spliced
 def _log_loads(board: Board, room: Room, cast: Cast) -> float:
     """Log of prior over proposal of all a_if, as densities of their logs."""
     tau, size = board.own_slabs[cast.f, 0], cast.size
@@ -212,7 +212,7 @@ def _log_loads(board: Board, room: Room, cast: Cast) -> float:
     return total + 0.5 * (square + size * math.log(2.0 * math.pi) + log_det)
 
 
-@inlined
+@spliced
 def _set_loads(board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream) -> None:
     """Draw the a_if, or read them."""
     _fill_centres(board, room, cast)
@@ -224,7 +224,7 @@ def _set_loads(board: Board, room: Room, cast: Cast, is_birth: bool, s: Stream) 
             room.load[p] = board.A[room.rows[p], cast.f]
 
 
-@inlined
+@spliced
 def _are_used(board: Board, room: Room, cast: Cast, is_birth: bool) -> bool:
     """Whether each receiver keeps a cell, and a new factor gets one."""
     taken = 0
@@ -240,7 +240,7 @@ def _are_used(board: Board, room: Room, cast: Cast, is_birth: bool) -> bool:
     return used
 
 
-@inlined
+@spliced
 def _settle(board: Board, room: Room, cast: Cast, is_birth: bool) -> None:
     """Write what was drawn."""
     A, X, f, g, h = board.A, board.X, cast.f, cast.g, cast.h
@@ -263,7 +263,7 @@ def _settle(board: Board, room: Room, cast: Cast, is_birth: bool) -> None:
         note(board, h)
 
 
-@inlined
+@spliced
 def _place(board: Board, room: Room, places, cast: Cast, s: Stream):  # type: ignore[no-untyped-def]
     """Draw a place and a point in it for f; return the place and its share of Eq. (40)."""
     total = _weigh(board, room, places, cast, -1)
@@ -276,7 +276,7 @@ def _place(board: Board, room: Room, places, cast: Cast, s: Stream):  # type: ig
     return p, change + log_point(places) - math.log(room.slots[p] / total)
 
 
-@inlined
+@spliced
 def _displace(board: Board, room: Room, places, cast: Cast, s: Stream):  # type: ignore[no-untyped-def]
     """Draw a last step for when f has gone; return the position of f, and the same share."""
     K, p = board.A.shape[1], 0
@@ -292,7 +292,7 @@ def _displace(board: Board, room: Room, places, cast: Cast, s: Stream):  # type:
     return p, change - _log_unseen_column(board, own, other), own, other
 
 
-@inlined
+@spliced
 def _reorder(board: Board, places, f: int, p: int, is_birth: bool) -> None:  # type: ignore[no-untyped-def]
     """Put column f, and its point, at position p, from the end, or from there to the end."""
     K = board.A.shape[1]

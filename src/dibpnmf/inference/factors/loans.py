@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from dibpnmf._compile import inlined, part
+from dibpnmf._compile import inlined, part, spliced
 from dibpnmf.inference.factors.board import NONE, Board, Room, bit, note, open_to
 from dibpnmf.inference.factors.entries import (
     NEEDY,
@@ -54,7 +54,7 @@ def _count_touched(board: Board, room: Room, n_seen: int, f: int, g: int) -> int
     return count
 
 
-@inlined
+@spliced
 def _fill_bases(lik, board: Board, room: Room, n_seen: int, f: int, g: int):  # type: ignore[no-untyped-def]
     """List rows of g and cells of f, with λ there without f and g; return how many these are."""
     A, X = board.A, board.X
@@ -77,7 +77,7 @@ def _fill_bases(lik, board: Board, room: Room, n_seen: int, f: int, g: int):  # 
     return size, n_cells
 
 
-@inlined
+@spliced
 def _log_loan(board: Board, room: Room, f: int, size: int, n_cells: int, takes: bool, s: Stream):  # type: ignore[no-untyped-def]
     """Draw or read the a_if of the rows; return the log of prior over proposal of them all."""
     tau, total = board.own_slabs[f, 0], 0.0
@@ -96,7 +96,7 @@ def _log_loan(board: Board, room: Room, f: int, size: int, n_cells: int, takes: 
     return total
 
 
-@inlined
+@spliced
 def _lend(board: Board, room: Room, f: int, g: int, size: int, n_cells: int, takes: bool, s):  # type: ignore[no-untyped-def]
     """Log weight of the cells of f with the loan less that without, and what is left of g.
 

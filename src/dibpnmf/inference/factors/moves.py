@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import inlined, kernel, overwrite
+from dibpnmf._compile import kernel, spliced
 from dibpnmf.inference.factors.board import MISSING, Board, Room, bit, list_seen, note
 from dibpnmf.inference.factors.casts import take_census
 from dibpnmf.inference.factors.founding import try_founding
@@ -30,21 +30,26 @@ _PAIRS, _TWINS = 0.2, 0.2  # shares of moves; the others are loans
 _APPEAL = 0.5  # log weight of a pair of receivers for each of its open cells
 
 
-@inlined
+@spliced
 def _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order) -> None:  # type: ignore[no-untyped-def]
     """Move column order[k] to k, in all of these."""
     is_changed = False
     for k in range(order.size):
         is_changed = is_changed or order[k] != k
     if is_changed:
-        one = np.ones(order.size)
-        relabel(A, one, order)
-        relabel(X, one, order)
+        numbers = np.empty(order.size)
+        for k in range(order.size):
+            numbers[k] = 1.0
+        relabel(A, numbers, order)
+        relabel(X, numbers, order)
         for line in (own_odds, other_odds, own_counts, other_counts):
-            overwrite(line, line[order])
+            for k in range(order.size):
+                numbers[k] = line[order[k]]
+            for k in range(order.size):
+                line[k] = numbers[k]
 
 
-@inlined
+@spliced
 def _survey(board: Board, room: Room):  # type: ignore[no-untyped-def]
     """List what there is to choose from: columns that are seen, loans, and the census."""
     n_seen = list_seen(board, room)
@@ -87,8 +92,10 @@ def move_factors(  # type: ignore[no-untyped-def]
         note(board, k)
         order[k] = k
     note_places(places)
-    n_seen, n_loans, census = _survey(board, room)
+    is_changed = True
     for _ in range(tries):
+        if is_changed:
+            n_seen, n_loans, census = _survey(board, room)
         kind, is_birth = uniform(s), uniform(s) < 0.5
         if kind >= _PAIRS + _TWINS:
             is_changed = try_loan(lik, board, room, n_seen, n_loans, s)
@@ -97,8 +104,6 @@ def move_factors(  # type: ignore[no-untyped-def]
             is_changed = try_founding(
                 lik, board, room, places, census, n_seen, is_birth, is_pair, s
             )
-        if is_changed:
-            n_seen, n_loans, census = _survey(board, room)
     _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order)
     # What was borrowed from is used again, so that it lives so long.
     whole[0, 0] = bits[0, 0] = 0
