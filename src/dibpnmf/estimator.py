@@ -490,7 +490,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         doubts: list[tuple[type[Warning], str]] = [
             (LikelihoodWarning, text) for text in self._contradictions
         ]
-        doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, self.n_draws)
+        n_draws = min(map(len, self._records)) if interrupted else self.n_draws
+        doubts += doubts_about_draws(self.diagnostics_, self.n_warmup, n_draws)
         if self.n_components is None:
             doubts += doubts_about_truncation(self._touched, self.max_components_)
         for category, text in doubts:
@@ -498,7 +499,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _warn_short(self) -> None:
         n = [len(record) for record in self._records]
-        text = f"Interrupted: the results rest on the draws made so far, {n} per chain."
+        text = f"Interrupted: the results rest on the draws made so far, {n} per chain"
+        text += f"; {self.n_chains - len(n)} had none or few." if len(n) < self.n_chains else "."
         warnings.warn(text, InterruptedWarning, stacklevel=4)
 
     # ------------------------------------------------------------------ using a fit

@@ -113,9 +113,12 @@ def interrupt_when(monkeypatch, due):
 def test_ctrl_c_keeps_the_draws(planted, monkeypatch, n_jobs, keep_draws):
     interrupt_when(monkeypatch, lambda p: max(sweep for sweep, *_ in p._latest) > 40)
     model = small(n_draws=200_000, n_jobs=n_jobs, keep_draws=keep_draws)
-    with pytest.warns(UserWarning, match=r"Interrupted: .* draws made so far, \[\d+"):
+    with pytest.warns(UserWarning, match=r"Interrupted: .* draws made so far, \[\d+") as caught:
         model.fit(planted)
     n = [len(record) for record in model._records]
+    said = " ".join(str(warning.message) for warning in caught)
+    assert ("had none or few" in said) == (len(n) < model.n_chains)
+    assert "200000" not in said
     assert all(0 < count < 200_000 for count in n)
     assert len(n) <= 2
     assert 2 * min(n) >= max(n)
