@@ -60,12 +60,12 @@ class _Part(_Kernel):
     @cached_property
     def _kernel(self) -> _Kernel:
         own = self.py_func
-        twin = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__)
-        twin.__qualname__ = f"{own.__qualname__}.from_python"  # a file of its own in the cache
-        twin.__module__ = own.__module__
-        kernel = _Kernel(twin, {}, self.targetoptions | {"no_cpython_wrapper": False})
-        kernel.enable_caching()
-        return kernel
+        copy = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__)
+        copy.__qualname__ = f"{own.__qualname__}.from_python"  # a file of its own in the cache
+        copy.__module__ = own.__module__
+        twin = _Kernel(copy, {}, self.targetoptions | {"no_cpython_wrapper": False})
+        twin.enable_caching()
+        return twin
 
 
 def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
@@ -99,9 +99,10 @@ def inlined(function: F) -> F:
 
 
 def spliced(function: F) -> F:
-    """Compile as `part` does, within its caller: for long functions with one caller.
+    """Compile as text of its caller: for long functions with one caller.
 
-    A function that is `inlined` is optimised by itself first, and again with every caller.
+    A function that is `inlined` is optimised by itself first, and again with every caller. This one
+    is compiled by itself only if Python calls it, which only tests do, and so as a kernel.
     """
     return _compile(function, _Kernel, inline="always")
 

@@ -499,8 +499,9 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _warn_short(self) -> None:
         n = [len(record) for record in self._records]
+        left_out = self.n_chains - len(n)
         text = f"Interrupted: the results rest on the draws made so far, {n} per chain"
-        text += f"; {self.n_chains - len(n)} had none or few." if len(n) < self.n_chains else "."
+        text += f"; {left_out} more had none or few." if left_out else "."
         warnings.warn(text, InterruptedWarning, stacklevel=4)
 
     # ------------------------------------------------------------------ using a fit

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dibpnmf._borrow import borrow
-from dibpnmf._compile import kernel, spliced
+from dibpnmf._compile import kernel, overwrite, spliced
 from dibpnmf.inference.factors.board import MISSING, Board, Room, bit, list_seen, note
 from dibpnmf.inference.factors.casts import take_census
 from dibpnmf.inference.factors.founding import try_founding
@@ -37,16 +37,13 @@ def _put_in_order(A, X, own_odds, other_odds, own_counts, other_counts, order) -
     for k in range(order.size):
         is_changed = is_changed or order[k] != k
     if is_changed:
-        numbers = np.empty(order.size)
-        for k in range(order.size):
-            numbers[k] = 1.0
-        relabel(A, numbers, order)
-        relabel(X, numbers, order)
+        one, moved = np.ones(order.size), np.empty(order.size)
+        relabel(A, one, order)
+        relabel(X, one, order)
         for line in (own_odds, other_odds, own_counts, other_counts):
             for k in range(order.size):
-                numbers[k] = line[order[k]]
-            for k in range(order.size):
-                line[k] = numbers[k]
+                moved[k] = line[order[k]]
+            overwrite(line, moved)
 
 
 @spliced
