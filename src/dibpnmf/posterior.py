@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
@@ -21,8 +22,11 @@ if TYPE_CHECKING:
     import xarray
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.intp]
 Sides = tuple[Floats, Floats]
 
+# Draws that are aligned at a time, at most, and the number of their entries.
+_TOGETHER, _ENTRIES = 64, 200_000
 _MATCH = 0.5  # cosine on both sides from which a factor of another draw is the same one
 
 
@@ -38,7 +42,8 @@ class CompactDraw:
     @classmethod
     def pack(cls, loadings: Sides) -> CompactDraw:
         """Keep the on-entries only."""
-        index = [np.flatnonzero(side) for side in loadings]
+        # Of truth values in a third of the time.
+        index = [np.flatnonzero(side > 0.0) for side in loadings]
         values = [side.ravel()[at] for side, at in zip(loadings, index, strict=True)]
         K = loadings[0].shape[1]
         small: list[NDArray[np.integer]] = [
@@ -67,7 +72,7 @@ def shares(sums: Floats) -> Floats:
 
 def count_effective(share: Floats, min_share: float) -> int:
     """Factors that carry something, and at least ``min_share`` of the total."""
-    return int(np.sum((share >= min_share) & (share > 0.0)))
+    return int(np.count_nonzero((share >= min_share) & (share > 0.0)))
 
 
 @dataclass
@@ -119,7 +124,7 @@ class ChainRecord:
             self.best[K] = (at, CompactDraw.pack(state.loadings))
         if self.aligned is None:
             self.aligned = Alignment(state.loadings)
-        self.aligned.add(state.loadings)
+        self.aligned.add([CompactDraw.pack(state.loadings)])
 
     def __len__(self) -> int:
         return len(self.log_likelihood)
@@ -142,31 +147,66 @@ class Alignment:
         self.inclusion = np.zeros(reference[1].shape, np.float32)
         self.n = 0
 
-    def add(self, loadings: Sides) -> None:
-        """Add one draw."""
-        A, X = loadings
-        self.n += 1
-        for own, other in self.match(loadings):
-            self.mean[:, own] += X[:, other] * (A[:, other].sum() / self.totals[own])
-            self.inclusion[:, own] += X[:, other] > 0.0
-
-    def match(self, loadings: Sequence[NDArray[np.floating]]) -> list[tuple[int, int]]:
-        """Pairs (reference column, column) that are the same factor."""
-        cosines = [
-            unit.T @ unit_columns(side) for unit, side in zip(self._units, loadings, strict=True)
-        ]
-        if 0 in cosines[0].shape:
-            return []
-        own, other = linear_sum_assignment(-cosines[0] * cosines[1])
-        same = np.minimum(cosines[0], cosines[1])[own, other] >= _MATCH
-        return list(zip(own[same].tolist(), other[same].tolist(), strict=True))
+    def add(self, draws: Sequence[CompactDraw]) -> None:
+        """Add draws of one truncation, together: most of their entries are off."""
+        A, X = (_columns(draws, t) for t in range(2))
+        cosines = [_unit(side) @ unit for side, unit in zip((A, X), self._units, strict=True)]
+        at, own = same_factors(
+            [part.reshape(len(draws), draws[0].K, self.totals.size) for part in cosines]
+        )
+        into = sp.csr_array(
+            (np.asarray(A.sum(axis=1))[at] / self.totals[own], (own, at)),
+            shape=(self.totals.size, A.shape[0]),
+        )
+        # By place: `+=` of a sparse matrix would make a new array, of another type.
+        part = (into @ X).tocoo()
+        self.mean[part.col, part.row] += part.data
+        into.data[:], X.data[:] = 1.0, 1.0
+        part = (into @ X).tocoo()
+        self.inclusion[part.col, part.row] += part.data
+        self.n += len(draws)
 
     def merge(self, part: Alignment) -> None:
         """Add the draws of another alignment, its reference's columns matched with these."""
-        self.n += part.n
-        for own, other in self.match(part._units):
+        cosines = [(b.T @ a)[None] for a, b in zip(self._units, part._units, strict=True)]
+        for other, own in zip(*same_factors(cosines), strict=True):
             self.mean[:, own] += part.mean[:, other] * (part.totals[other] / self.totals[own])
             self.inclusion[:, own] += part.inclusion[:, other]
+        self.n += part.n
+
+
+def same_factors(cosines: Sequence[NDArray[np.floating]]) -> tuple[Ints, Ints]:
+    """Columns of draws, counted through all of them, and the reference columns that they are.
+
+    From the two sides' cosines (draw, column, reference column).
+    """
+    n, K, rank = cosines[0].shape
+    if 0 in (n, K, rank):
+        return np.empty(0, np.intp), np.empty(0, np.intp)
+    pairs = [linear_sum_assignment(part) for part in -cosines[0] * cosines[1]]
+    other, own = (np.concatenate(columns) for columns in zip(*pairs, strict=True))
+    draw = np.repeat(np.arange(n), min(K, rank))
+    same = np.minimum(cosines[0], cosines[1])[draw, other, own] >= _MATCH
+    return (draw * K + other)[same], own[same]
+
+
+def _columns(draws: Sequence[CompactDraw], t: int) -> sp.csr_array:
+    """Columns of the loadings of side t, those of all draws one after the other, as lines."""
+    K = draws[0].K
+    row, column = np.divmod(np.concatenate([draw.index[t] for draw in draws]), K)
+    column += np.repeat(np.arange(len(draws)) * K, [draw.index[t].size for draw in draws])
+    values = np.concatenate([draw.values[t] for draw in draws])
+    return sp.coo_array((values, (column, row)), (len(draws) * K, draws[0].shape[t])).tocsr()
+
+
+def _unit(side: sp.csr_array) -> sp.csr_array:
+    """Lines of length one, as `unit_columns` makes columns; those without entries stay."""
+    size = np.diff(side.indptr)
+    largest = np.repeat(side.max(axis=1).toarray(), size)
+    data = side.data / largest  # so that no square overflows
+    line = np.repeat(np.arange(size.size), size)
+    lengths = np.sqrt(np.bincount(line, data * data, size.size))
+    return sp.csr_array((data / lengths[line], side.indices, side.indptr), side.shape)
 
 
 def unit_columns(side: NDArray[np.floating]) -> NDArray[np.floating]:
@@ -250,8 +290,10 @@ def align(records: Sequence[ChainRecord], chosen: Chosen) -> tuple[Floats, Float
     total = Alignment(chosen.loadings)
     for record in records:
         if record.keep_draws:
-            for draw in record.draws:
-                total.add(draw.unpack())
+            size = sum(values.size for values in record.draws[0].values)
+            at_once = max(1, min(_TOGETHER, _ENTRIES // max(size, 1)))
+            for start in range(0, len(record.draws), at_once):
+                total.add(record.draws[start : start + at_once])
         elif record.aligned is not None:
             total.merge(record.aligned)
             record.aligned = None

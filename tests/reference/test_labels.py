@@ -149,6 +149,19 @@ def test_relabel(small):
 
 @FIXED
 @given(small=SMALL)
+def test_both_sides_are_relabelled_with_their_sums(small):
+    K = small.A.shape[1]
+    rng = np.random.default_rng(K)
+    order, scales = rng.permutation(K), rng.exponential(size=K)
+    A, X, sums = small.A.copy(), small.X.copy(), summarise((small.A, small.X)).sums.copy()
+    labels.relabel_sides(A, X, scales, order, sums)
+    np.testing.assert_allclose(A @ X.T, small.A @ small.X.T, rtol=1e-12)
+    np.testing.assert_allclose(A, (small.A * scales)[:, order], rtol=1e-15)
+    np.testing.assert_allclose(sums, summarise((A, X)).sums, rtol=1e-12)
+
+
+@FIXED
+@given(small=SMALL)
 def test_exchange_of_columns_with_their_odds(small):
     """Columns exchanged with their γ, accepted by the joint density, Eq. (42)."""
     model, draw = random_draw(small, "gaussian-process")

@@ -86,6 +86,21 @@ def test_density_is_the_page_s(small):
     np.testing.assert_allclose(small.likelihood.log_density(small.Y, mean), expected, rtol=1e-12)
 
 
+def test_rows_that_fill_their_lanes_are_listed():
+    """One more entry that is off has no place left, and takes none from the row that follows."""
+    X = np.zeros((3, LANES + 2))
+    X[:, :LANES] = np.arange(1.0, 3.0 * LANES + 1.0).reshape(3, LANES)
+    X[1, 0] = 0.0
+    lists = list_entries(X, True)
+    np.testing.assert_array_equal(lists.row_ptr, LANES * np.arange(4))
+    assert lists.row_columns.size == lists.row_values.size == 3 * LANES
+    for n in range(3):
+        at = slice(lists.row_ptr[n], lists.row_stop[n])
+        np.testing.assert_array_equal(lists.row_columns[at], np.flatnonzero(X[n]))
+        np.testing.assert_array_equal(lists.row_values[at], X[n][X[n] > 0.0])
+    assert lists.row_values[lists.row_stop[1] : lists.row_ptr[2]].sum() == 0.0
+
+
 @FIXED
 @given(small=SMALL)
 def test_list_entries(small):

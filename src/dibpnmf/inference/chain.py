@@ -60,7 +60,7 @@ class Schedule:
 
 def is_truncated(counts: Floats) -> bool:
     """Whether one of the last two columns is in use on both sides."""
-    return bool(np.any(np.all(counts[:, -2:] > 0.0, axis=0)))
+    return bool(np.any(counts[0, -2:] * counts[1, -2:]))
 
 
 def may_grow(schedule: Schedule, state: State, info: Info, sweep: int) -> bool:

@@ -25,7 +25,7 @@ from dibpnmf.inference.factors import (
 from dibpnmf.inference.labels import (
     column_summaries,
     draw_order,
-    relabel,
+    relabel_sides,
 )
 from dibpnmf.inference.unseen import update_with_unseen
 from dibpnmf.likelihoods.base import draw_noise, kernel_at
@@ -60,7 +60,7 @@ class Problem:
         """Open the stream of this chain for one sweep and purpose."""
         return streams.stream(self.seed, self.chain, sweep, purpose)
 
-    @property
+    @cached_property
     def sizes(self) -> Floats:
         """Number of rows on each side."""
         return np.array(self.observations.shape, dtype=np.float64)
@@ -103,7 +103,7 @@ class Info:
     @property
     def n_active(self) -> int:
         """Number of columns in use on both sides."""
-        return int(np.sum(np.all(self.counts > 0.0, axis=0)))
+        return int(np.count_nonzero(self.counts[0] * self.counts[1]))
 
 
 def summarise(loadings: tuple[Floats, Floats]) -> Summary:
@@ -168,14 +168,14 @@ def update_exchanges(
         )  # fmt: skip
 
 
-def update_noise(problem: Problem, state: State, log_likelihood: float, sweep: int) -> State:
-    """Draw the likelihood's own parameters, if it has any, given λ, through the log likelihood."""
+def update_noise(problem: Problem, state: State, log_likelihood: Floats, sweep: int) -> State:
+    """Draw the likelihood's own parameters, if any, given λ, by the rows' log likelihoods."""
     if state.noise.size == 0:
         return state
     s = problem.stream(sweep, streams.NOISE)
     kernel = kernel_at(problem.likelihood, state.noise)
     n_observed = problem.observations.n_observed
-    return replace(state, noise=draw_noise(kernel, s, n_observed, log_likelihood))
+    return replace(state, noise=draw_noise(kernel, s, n_observed, float(log_likelihood.sum())))
 
 
 def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) -> Info:
@@ -189,12 +189,10 @@ def update_labels(problem: Problem, state: State, log_odds: Floats, sweep: int) 
     order = np.empty(state.K, np.int64)
     draw_order(s, summary.counts, log_odds, order)
     problem.prior.exchange(s, state.prior, summary.counts, order)
-    scales = np.array([scales, 1.0 / scales])
-    for t in range(2):
-        relabel(state.loadings[t], scales[t], order)
+    relabel_sides(*state.loadings, scales, order, summary.sums)
     if problem.loadings.by_column:
         state.tau[:] = problem.loadings.take(state.tau, order)
-    return Info(np.nan, summary.counts, (summary.sums * scales)[:, order], np.nan)
+    return Info(np.nan, summary.counts, summary.sums, np.nan)
 
 
 def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info]:
@@ -209,17 +207,19 @@ def sweep_joint(problem: Problem, state: State, sweep: int) -> tuple[State, Info
     sides = problem.small_sides if sweep >= FRESH else None
     move = factor_moves(problem, sides, state, counts, slabs, sweep) if sides else None
     for _ in range(_FIRST_ROUNDS if sweep < FRESH else 1):
-        prior = update_with_unseen(s, problem.prior, prior, state.loadings, counts, slabs, move)
+        prior, log_odds = update_with_unseen(
+            s, problem.prior, prior, state.loadings, counts, slabs, move
+        )
     state = replace(state, prior=prior)
-    log_odds = problem.prior.log_odds(prior)
     if sides:
         update_exchanges(problem, sides, state, log_odds, slabs, sweep)
     rows = update_side(problem, state, 0, log_odds, slabs, sweep)
     # Between the sides, so that the second reports the log likelihood with the new noise.
-    state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)
+    state = update_noise(problem, state, rows[:, 0], sweep)
     columns = update_side(problem, state, 1, log_odds, slabs, sweep)
     info = update_labels(problem, state, log_odds, sweep)
-    log_likelihood, *moves = columns.sum(axis=0).tolist()
-    proposals, accepted = np.add(moves, rows[:, 1:].sum(axis=0)).tolist()
+    log_likelihood, proposals, accepted = columns.sum(axis=0).tolist()
+    _, more, more_accepted = rows.sum(axis=0).tolist()
+    proposals, accepted = proposals + more, accepted + more_accepted
     rate = accepted / proposals if proposals else 1.0
     return state, Info(log_likelihood, info.counts, info.sums, rate)

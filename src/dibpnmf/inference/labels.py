@@ -15,7 +15,10 @@ Floats = NDArray[np.float64]
 
 @part
 def column_summary(A: Floats, counts: Floats, sums: Floats, squares: Floats) -> None:
-    """Count the on-entries of each column, add up them and their squares, in row order."""
+    """Count the on-entries of each column, add up them and their squares, in row order.
+
+    What is off is 0: to look would cost more than to add it.
+    """
     M, K = A.shape
     for k in range(K):
         counts[k] = 0.0
@@ -23,10 +26,9 @@ def column_summary(A: Floats, counts: Floats, sums: Floats, squares: Floats) -> 
         squares[k] = 0.0
     for i in range(M):
         for k in range(K):
-            if A[i, k] > 0.0:
-                counts[k] += 1.0
-                sums[k] += A[i, k]
-                squares[k] += A[i, k] * A[i, k]
+            counts[k] += A[i, k] > 0.0
+            sums[k] += A[i, k]
+            squares[k] += A[i, k] * A[i, k]
 
 
 @kernel
@@ -77,3 +79,20 @@ def relabel(A: Floats, scales: Floats, order: NDArray[np.int64]) -> None:
             row[k] = A[i, order[k]] * scales[order[k]]
         for k in range(K):
             A[i, k] = row[k]
+
+
+@kernel
+def relabel_sides(
+    A: Floats, X: Floats, scales: Floats, order: NDArray[np.int64], sums: Floats
+) -> None:
+    """Scale columns of A, those of X by the inverse, and put column order[k] at k, all in place.
+
+    ``sums`` are those of both sides' columns, (2, K).
+    """
+    relabel(A, scales, order)
+    relabel(X, 1.0 / scales, order)
+    for t in range(2):
+        before = sums[t].copy()
+        for k in range(order.size):
+            scale = scales[order[k]]
+            sums[t, k] = before[order[k]] * (scale if t == 0 else 1.0 / scale)

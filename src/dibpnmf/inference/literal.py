@@ -38,7 +38,7 @@ def sweep_literal(problem: Problem, state: State, sweep: int) -> tuple[State, In
     for t in range(2):
         _update_masks(problem, state, t, log_odds, sweep)
     rows = _update_loadings(problem, state, 0, sweep)
-    state = update_noise(problem, state, float(rows[:, 0].sum()), sweep)
+    state = update_noise(problem, state, rows[:, 0], sweep)
     columns = _update_loadings(problem, state, 1, sweep)
     s = problem.stream(sweep, streams.LABELS)
     for t in range(2):

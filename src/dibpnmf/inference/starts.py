@@ -12,7 +12,7 @@ from dibpnmf import random as streams
 from dibpnmf._compile import kernel
 from dibpnmf.inference.executors import Executor, Rows, Serial, Whole, gathered
 from dibpnmf.inference.gibbs import Problem, State, summarise
-from dibpnmf.inference.labels import relabel
+from dibpnmf.inference.labels import relabel, relabel_sides
 from dibpnmf.likelihoods.base import Likelihood, draw_noise, kernel_at
 from dibpnmf.likelihoods.rows import measure_rows
 from dibpnmf.model import Model
@@ -168,8 +168,7 @@ def _settled(s: Stream, problem: Problem, state: State) -> State:
         prior = problem.prior.update(s, state.prior, summary.counts, problem.sizes)
         state = replace(state, prior=prior)
         scales = problem.loadings.move(s, state.tau, summary)
-        relabel(state.loadings[0], scales, same)
-        relabel(state.loadings[1], 1.0 / scales, same)
+        relabel_sides(*state.loadings, scales, same, summary.sums)
     kernel = kernel_at(problem.likelihood, state.noise)
     observations, (A, X) = problem.observations, state.loadings
     levels = np.empty(A.shape[0])

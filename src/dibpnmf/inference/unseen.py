@@ -116,14 +116,14 @@ def update_with_unseen(
     counts: Floats,
     slabs: Floats,
     move: Callable[[Any, Floats], None] | None = None,
-) -> Any:
+) -> tuple[Any, Floats]:
     """Move sticks and θ with the masks of unseen columns summed out, then draw these.
 
     ``move`` is for moves of factors, given the new state and log odds, which change in place; these
     masks are summed out of them as well.
 
     ``loadings`` and ``counts`` are updated in place: a column that is in use on both sides
-    stays, every other is redrawn. Returns the new state of the prior.
+    stays, every other is redrawn. Returns the new state of the prior, and its log odds.
     """
     sizes = np.array([float(side.shape[0]) for side in loadings])
     state = prior.update(s, state, counts, sizes)
@@ -131,4 +131,4 @@ def update_with_unseen(
     if move is not None:
         move(state, log_odds)
     redraw_unseen(s, log_odds, *loadings, counts, slabs)
-    return state
+    return state, log_odds

@@ -42,7 +42,10 @@ def filled(c: int) -> int:
 
 @spliced
 def _list_rows(X: Floats) -> tuple[Ints, Ints, NDArray[np.uint32], Floats]:
-    """On-entries row after row: where each row begins and ends, their columns and values."""
+    """On-entries row after row: where each row begins and ends, their columns and values.
+
+    An entry that is off is written where the next one will be: which are on nobody can predict.
+    """
     N, K = X.shape
     row_ptr, row_stop = np.zeros(N + 1, np.int64), np.empty(N, np.int64)
     for n in range(N):
@@ -51,19 +54,18 @@ def _list_rows(X: Floats) -> tuple[Ints, Ints, NDArray[np.uint32], Floats]:
             on += X[n, k] > 0.0
         row_stop[n] = row_ptr[n] + on
         row_ptr[n + 1] = row_ptr[n] + filled(on)
-    row_columns = np.empty(row_ptr[N], np.uint32)  # unsigned: a signed one might count from the end
-    row_values = np.empty(row_ptr[N])
+    # Unsigned: a signed one might count from the end.
+    row_columns, row_values = np.empty(row_ptr[N] + 1, np.uint32), np.empty(row_ptr[N] + 1)
     for n in range(N):
-        at = row_ptr[n]
+        at = np.uint64(row_ptr[n])
         for k in range(K):
-            if X[n, k] > 0.0:
-                row_columns[at] = k
-                row_values[at] = X[n, k]
-                at += 1
-        for rest in range(row_ptr[n + 1] - at):
-            row_columns[at + rest] = max(K - 1 - rest, 0)
+            row_columns[at] = k
+            row_values[at] = X[n, k]
+            at += np.uint64(X[n, k] > 0.0)
+        for rest in range(np.uint64(row_ptr[n + 1]) - at):
+            row_columns[at + rest] = max(K - 1 - np.int64(rest), 0)
             row_values[at + rest] = 0.0
-    return row_ptr, row_stop, row_columns, row_values
+    return row_ptr, row_stop, row_columns[:-1], row_values[:-1]
 
 
 @kernel
