@@ -131,24 +131,31 @@ def test_entries_that_are_skipped_would_have_stayed_off(small, log_odds, tau):
         for k in range(K):
             small.A[i, k] = 0.0
             entry, n, row, lists = gridded(small, i, k, log_odds, tau)
-            log_mass = log_odds
+            log_mass, is_bound = log_odds, True
             if n:
                 total, highest = grid_mass(entry.grid, n)
                 log_mass = highest + math.log(total)
+            most = log_mass
             if n and small.likelihood.name != "gaussian":
-                log_cap = log_odds + log_mass_cap(small.kernel, entry, tau)
+                log_cap = log_odds + log_mass_cap(small.kernel, entry, tau, 1.0)
+                is_bound = entry.slope == math.inf
                 log_vouched, _ = log_vouched_mass(small.kernel, entry, log_odds, slab)
-                assert log_vouched <= log_cap + 1e-9
-                log_mass = max(min(log_mass, log_cap), log_vouched)
+                assert not is_bound or log_vouched <= log_cap + 1e-9
+                most = min(max(min(log_mass, log_cap), log_vouched), log_cap)
                 _, _, deviation, log_peak = find_peak(
-                    small.kernel, entry, log_odds, slab, 1.0, -math.inf
-                )
+                    small.kernel, entry, log_odds, slab, 1.0, math.inf if is_bound else log_cap,
+                    -math.inf,
+                )  # fmt: skip
                 if has_slopes(small.kernel, entry) and deviation < math.inf:
                     assert log_peak <= log_cap + 1e-9
-                    log_mass = max(log_mass, log_peak)
-            just_on = stats.logistic.cdf(log_mass + LOG_DEFENDED) * (1.0 - 1e-9)
-            if just_on > 0.0:
-                assert not stays_off(small.kernel, row, complete, lists, k, just_on, log_odds, slab)
+                    most = max(most, log_peak)
+            for local in (True, False):
+                log_most = most if local or is_bound else log_mass
+                just_on = stats.logistic.cdf(log_most + LOG_DEFENDED) * (1.0 - 1e-9)
+                if just_on > 0.0:
+                    assert not stays_off(
+                        small.kernel, row, complete, lists, k, just_on, log_odds, slab, local
+                    )
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 1e3, 1e80, 1e150])
@@ -234,7 +241,7 @@ def test_a_guess_vouches_for_less_than_the_bound_where_data_say_little(load):
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)
     log_vouched, _ = log_vouched_mass(kernel, entry, log_odds, Slab(tau, 0.0, math.log(tau)))
-    assert -math.inf < log_vouched <= log_odds + log_mass_cap(kernel, entry, tau)
+    assert -math.inf < log_vouched <= log_odds + log_mass_cap(kernel, entry, tau, 1.0)
 
 
 # Loads x, data y, τ and prior log odds; most are chosen to make "on" about as likely as "off"

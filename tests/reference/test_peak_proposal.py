@@ -17,6 +17,8 @@ from dibpnmf.likelihoods.peak_proposal import (
     core_log_density,
     draw_core,
     draw_from_peak,
+    draw_next,
+    draw_opposite,
     expectation,
     find_peak,
     slopes,
@@ -71,7 +73,7 @@ def test_peaks_are_found(likelihood):
         entry, _, _ = taken(small, 0, 0)
         if entry.m == 0:
             continue
-        v, step, deviation, _ = find_peak(small.kernel, entry, 0.0, UNIT, 1.0, -math.inf)
+        v, step, deviation, _ = find_peak(small.kernel, entry, 0.0, UNIT, 1.0, math.inf, -math.inf)
         peak = math.log(v) + step
         if deviation == math.inf:
             found.append(False)
@@ -93,13 +95,13 @@ def test_a_search_that_ends_early_knows_enough():
         guess = max((y - base).sum(), 0.1 * y.sum()) / load.sum()
         level = support_log_likelihood(lines, c, c, 0.0)
         entry = Entry(lines, np.empty((3, 64)), c, c, level, guess)
-        whole = find_peak(kernel, entry, 0.0, UNIT, 1.0, -math.inf)
+        whole = find_peak(kernel, entry, 0.0, UNIT, 1.0, math.inf, -math.inf)
         _, _, deviation, log_mass = whole
         if deviation == math.inf:
             continue
         just_less = log_mass - 1e-9 * (1.0 + abs(log_mass))
-        assert find_peak(kernel, entry, 0.0, UNIT, 1.0, just_less) == whole
-        ended += find_peak(kernel, entry, 0.0, UNIT, 1.0, log_mass + 3.0)[3] == -math.inf
+        assert find_peak(kernel, entry, 0.0, UNIT, 1.0, math.inf, just_less) == whole
+        ended += find_peak(kernel, entry, 0.0, UNIT, 1.0, math.inf, log_mass + 3.0)[3] == -math.inf
     assert ended > 50
 
 
@@ -114,7 +116,39 @@ def test_density_around_a_peak():
     assert stats.kstest(draws, lambda x: np.interp(x, z, cdf)).pvalue > 1e-6
 
 
-@pytest.mark.parametrize(("shift", "factor"), [(0.0, 1.0), (1.2, 0.7), (-1.2, 0.7)])
+def test_the_opposite_half_leaves_the_density_as_it_is():
+    """From uniform ranks to uniform ones, across the circle, and back as often as there."""
+    s = stream(8, 0, 0, START)
+    z = np.array([draw_core(s) for _ in range(40_000)])
+    new = np.array([draw_opposite(s, x) for x in z])
+    grid = np.linspace(-40.0, 40.0, 80_001)
+    cdf = integrate.cumulative_trapezoid(
+        np.exp([core_log_density(x) for x in grid]), grid, initial=0.0
+    )
+    r, r_new = np.interp(z, grid, cdf), np.interp(new, grid, cdf)
+    assert stats.kstest(r_new, "uniform").pvalue > 1e-6
+    apart = np.abs(r - r_new)
+    assert np.all(np.minimum(apart, 1.0 - apart) > 0.25 - 1e-5)
+    assert stats.kstest((r_new - r) % 1.0, stats.uniform(0.25, 0.5).cdf).pvalue > 1e-6
+    for low, high in [(0.05, 0.5), (0.2, 0.6), (0.1, 0.85)]:
+        there = np.mean((np.abs(r - low) < 0.05) & (np.abs(r_new - high) < 0.05))
+        back = np.mean((np.abs(r_new - low) < 0.05) & (np.abs(r - high) < 0.05))
+        assert abs(there - back) < 6.0 * math.sqrt(0.02 / z.size)
+    assert np.isfinite([draw_opposite(s, x) for x in (-1e4, -800.0, 0.0, 800.0, 1e4)]).all()
+
+
+def test_what_comes_next_has_the_density_of_the_peak():
+    """After draws from a mixture of it and another one, if each is told what share it had there."""
+    s, rng, n = stream(9, 0, 0, START), np.random.default_rng(9), 200_000
+    other = stats.norm(4.0, 0.5)
+    z = np.where(rng.random(n) < 0.5, [draw_core(s) for _ in range(n)], other.rvs(n, rng))
+    core, rest = np.exp([core_log_density(x) for x in z]), other.pdf(z)
+    new = [draw_next(s, x, p) for x, p in zip(z, core / (core + rest), strict=True)]
+    scale = 0.25 * math.sqrt(2.0 * math.pi)
+    assert stats.kstest(new, stats.logistic(scale=scale).cdf).pvalue > 1e-6
+
+
+@pytest.mark.parametrize(("shift", "factor"), [(0.0, 1.0), (1.2, 0.7), (-1.2, 0.7), (0.0, 0.2)])
 def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, factor):
     """Beside the true one, too narrow, too low or too high: peaks cost time, not truth."""
     X, Y, epsilon, log_odds, slab = np.ones((1, 1)), np.array([[1.5]]), 0.1, -10.0, UNIT
@@ -124,7 +158,9 @@ def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, facto
     open_row(kernel, row, data.side(0), True, A, X, lists, 0)
     # Taken once, for every loading that it will have.
     entry = take_entry(kernel, row, True, A, X, lists, 0, 0)._replace(present=math.nan)
-    v, step, deviation, log_mass = find_peak(kernel, entry, log_odds, slab, 1.0, -math.inf)
+    v, step, deviation, log_mass = find_peak(
+        kernel, entry, log_odds, slab, 1.0, math.inf, -math.inf
+    )
     s, draws, a = stream(5, 0, 0, START), np.empty(25_600), 0.0
     for sweep in range(draws.size):
         u = uniform(s)
@@ -140,11 +176,16 @@ def test_a_wrong_peak_changes_the_proposal_and_not_the_distribution(shift, facto
         return float(family.log_density(1.5, mean) - family.log_density(1.5, epsilon))
 
     on = formulas.entry_odds(gain, log_odds, slab.rate)
-    points = np.array([0.5, 1.5, 3.0])
+    # Also where the opposite half begins and ends for what is far from the peak.
+    quartile = 0.25 * math.sqrt(2.0 * math.pi) * math.log(3.0) * factor
+    at = math.log(v) + step + deviation * (shift + np.array([-quartile, quartile]))
+    points = np.array([0.5, 1.5, 3.0, *np.exp(at)])
     below = formulas.entry_cdf(gain, slab.rate, points)
     check_probability(draws > 0.0, on / (1.0 + on))
     for point, share in zip(points, below, strict=True):
         check_probability((draws > 0.0) & (draws <= point), on / (1.0 + on) * share)
+    between = (draws > points[-2]) & (draws <= points[-1])
+    check_probability(between, on / (1.0 + on) * (below[-1] - below[-2]))
 
 
 def test_a_search_that_may_end_early_says_what_the_whole_one_would():
@@ -155,9 +196,9 @@ def test_a_search_that_may_end_early_says_what_the_whole_one_would():
         entry, _, _ = taken(small, 0, 0)
         if entry.m == 0:
             continue
-        whole = find_peak(small.kernel, entry, -1.0, slab, 1.0, -math.inf)
-        assert find_peak(small.kernel, entry, -1.0, slab, 1.0, whole[3] - 1e-9) == whole
-        early = find_peak(small.kernel, entry, -1.0, slab, 1.0, math.inf)
+        whole = find_peak(small.kernel, entry, -1.0, slab, 1.0, math.inf, -math.inf)
+        assert find_peak(small.kernel, entry, -1.0, slab, 1.0, math.inf, whole[3] - 1e-9) == whole
+        early = find_peak(small.kernel, entry, -1.0, slab, 1.0, math.inf, math.inf)
         if early != whole:
             ended += 1
             assert early[3] == -math.inf
@@ -177,7 +218,9 @@ def test_mass_is_that_of_the_parabola_or_less(small, log_odds, u):
     odds, slab = u / (1.0 - u), Slab(2.0, 0.0, math.log(2.0))
     if entry.m == 0:
         return
-    v, step, deviation, log_mass = find_peak(small.kernel, entry, log_odds, slab, odds, -math.inf)
+    v, step, deviation, log_mass = find_peak(
+        small.kernel, entry, log_odds, slab, odds, math.inf, -math.inf
+    )
     _, first, second = slopes(small.kernel, entry, v)[1:]
     slope, bend = first + 1.0 - 2.0 * v, second - 2.0 * v
     if deviation == math.inf or step == 0.0 or step != pytest.approx(-slope / bend, rel=1e-9):
@@ -190,7 +233,7 @@ def test_mass_is_that_of_the_parabola_or_less(small, log_odds, u):
     assert deviation == pytest.approx(1.0 / math.sqrt(-bend), rel=1e-9)
     assert log_mass + math.log(odds) <= f + min(log_size + rise, most) + allowed
     if log_size < most - 0.5:  # not capped by the likelihood; by the first parabola it may be
-        first_look = find_peak(small.kernel, entry, log_odds, slab, odds, math.inf)
+        first_look = find_peak(small.kernel, entry, log_odds, slab, odds, math.inf, math.inf)
         if first_look == (v, step, deviation, log_mass):
             assert log_mass + math.log(odds) == pytest.approx(f + log_size + rise, abs=allowed)
 

@@ -38,6 +38,7 @@ ROW_TWINS = "tests:tests/reference/test_rows.py"
 POINT = "tests:tests/unit/test_point.py"
 GRID_TWINS = "tests:tests/reference/test_grid_proposal.py"
 PEAK_TWINS = "tests:tests/reference/test_peak_proposal.py"
+FIRST_LOOK = "tests:tests/reference/test_first_look.py"
 FACTORS = "tests:tests/reference/test_factors.py"
 COUNTS = "tests:tests/reference/test_counts.py"
 EXCHANGES = "tests:tests/reference/test_exchanges.py"
@@ -517,22 +518,22 @@ MUTANTS = [
     Mutant(
         "entry switched on without the factor of its level",
         "likelihoods/peak_proposal.py",
-        "product *= new * base_factor / (factor * share)\n",
-        "product *= new / (factor * share)\n",
+        "product *= new * base_factor / (factor * size)\n",
+        "product *= new / (factor * size)\n",
         (GRID_TWINS, PEAK_TWINS, geweke(BB)),
     ),
     Mutant(
         "peak proposal without the Jacobian of log v",
         "likelihoods/peak_proposal.py",
-        "product *= factor * share / (a * base_factor)\n",
-        "product *= factor * share / base_factor\n",
+        "product *= factor * size / (a * base_factor)\n",
+        "product *= factor * size / base_factor\n",
         (GRID_TWINS, geweke(BB)),
     ),
     Mutant(
         "peak proposal that forgets the prior's share of itself",
         "likelihoods/peak_proposal.py",
-        "return log_core, 1.0 + share * math.exp(rise)\n",
-        "return log_core, 1.0\n",
+        "return -t, core + share * math.exp(rise), core\n",
+        "return -t, core, core\n",
         (GRID_TWINS, PEAK_TWINS),
     ),
     Mutant(
@@ -579,11 +580,74 @@ MUTANTS = [
         (PEAK_TWINS,),
     ),
     Mutant(
-        "density around a peak without its tails",
+        "density around a peak as high as its tails promise",
         "likelihoods/peak_proposal.py",
-        "(0.5 * z * z if z < _CORE else _CORE * (z - 0.5 * _CORE))",
-        "0.5 * z * z",
+        "return -t - 2.0 * math.log1p(math.exp(-t)) - math.log(_SCALE)",
+        "return -t - math.log1p(math.exp(-t)) - math.log(_SCALE)",
         (PEAK_TWINS,),
+    ),
+    Mutant(
+        "peak proposal with a logistic density that is not squared",
+        "likelihoods/peak_proposal.py",
+        "core = 1.0 / (_SCALE * e * e)",
+        "core = 1.0 / (_SCALE * e)",
+        (GRID_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "opposite draw for a loading that did not come from the peak",
+        "likelihoods/peak_proposal.py",
+        "return draw_opposite(s, z) if uniform(s) < share else draw_core(s)",
+        "return draw_opposite(s, z)",
+        (PEAK_TWINS,),
+    ),
+    Mutant(
+        "opposite draw that does not lead back",
+        "likelihoods/peak_proposal.py",
+        "+ 0.25 + 0.5 * uniform(s)",
+        "+ 0.5 * uniform(s)",
+        (PEAK_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "opposite draw from a rank of another density",
+        "likelihoods/peak_proposal.py",
+        "e = math.exp(-abs(z) / _SCALE)",
+        "e = math.exp(-abs(z))",
+        (PEAK_TWINS, geweke(BB)),
+    ),
+    Mutant(
+        "entries skipped by a first look that W' does not know of",
+        "likelihoods/entry_moves.py",
+        "lik, entry, log_odds, slab, odds, log_cap, enough",
+        "lik, entry, log_odds, slab, odds, math.inf, enough",
+        (FIRST_LOOK,),
+    ),
+    Mutant(
+        "first look that is put upon W' of what is off only",
+        "likelihoods/entry_moves.py",
+        "if a == 0.0 if is_bound else local:",
+        "if a == 0.0 and (is_bound or local):",
+        (FIRST_LOOK,),
+    ),
+    Mutant(
+        "first look that skips entries in sweeps of grids",
+        "likelihoods/exponential.py",
+        "        if not local:\n            return False\n",
+        "",
+        (FIRST_LOOK,),
+    ),
+    Mutant(
+        "first look that bends too much",
+        "likelihoods/exponential_bounds.py",
+        "bend += r * r * (2.0 * t - 1.0)",
+        "bend += r * r * (2.0 * t + 1.0)",
+        (FIRST_LOOK,),
+    ),
+    Mutant(
+        "first look with half of its bound of the gain",
+        "likelihoods/exponential.py",
+        "LOG_SLACK + 0.5 * gain",
+        "LOG_SLACK + 0.25 * gain",
+        (FIRST_LOOK,),
     ),
     Mutant(
         "slopes with one share too few",

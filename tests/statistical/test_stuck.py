@@ -53,7 +53,7 @@ def test_every_loading_moves(likelihood, local):
         again = replace(problem, seed=seed)
         for t in range(2):
             before = state.loadings[t].copy()
-            update_side(again, state, t, log_odds, slabs, FRESH if local else 0)
+            update_side(again, state, t, log_odds, slabs, FRESH + seed if local else 0)
             still[t] &= state.loadings[t] == before
     assert n_on > 1000
     assert sum(side.sum() for side in still) <= 0.001 * n_on

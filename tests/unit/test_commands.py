@@ -31,6 +31,7 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 Y = make_planted(12, 10, 2, random_state=0).data
+Y[-1] += 5.0  # so that it has a factor in every draw
 ROWS = [f"row {i}" for i in range(11)] + ["=HYPERLINK(1)"]
 COLUMNS = [f"c{j}" for j in range(9)] + ["<script>alert(1)</script>"]
 SHORT_WITHOUT_SEED = ["--warmup", "12", "--draws", "8", "--chains", "2", "--jobs", "1"]

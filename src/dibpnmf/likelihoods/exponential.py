@@ -12,6 +12,8 @@ from dibpnmf._compile import inlined, reassociated
 from dibpnmf.likelihoods.base import Floats, Likelihood, Moments
 from dibpnmf.likelihoods.entry_moves import draw_near, implements_log_mass_cap
 from dibpnmf.likelihoods.exponential_bounds import (
+    expected_mass,
+    first_look,
     greatest_gain,
     least_logit,
     log_mass_bound,
@@ -27,7 +29,7 @@ from dibpnmf.likelihoods.exponential_sums import (
     sum_ratio,
     support_log_likelihood,
 )
-from dibpnmf.likelihoods.grid_proposal import LOG_SLACK
+from dibpnmf.likelihoods.grid_proposal import DEFENCE, LOG_SLACK
 from dibpnmf.likelihoods.lists import filled
 from dibpnmf.likelihoods.peak_proposal import (
     implements_expectation,
@@ -112,10 +114,11 @@ def _pad(lines, m):  # type: ignore[no-untyped-def]
 def _take_stretch(lines, a, present, start, n):  # type: ignore[no-untyped-def]
     """Turn λ into b = λ − a x; return Π b, Σ y/b, Σ b, Σ x, Σ y and how many b are lost.
 
-    And with λ = b + present · x the first two for λ: Π λ, Σ y/λ.
+    And with λ = b + present · x the first two for λ: Π λ, Σ y/λ; then the derivatives of a
+    `first_look`.
     """
     p, ratios, rest, loads, total, lost = 1.0, 0.0, 0.0, 0.0, 0.0, 0
-    p_now, ratios_now = 1.0, 0.0
+    p_now, ratios_now, slope, bend = 1.0, 0.0, 0.0, 0.0
     for j in range(start, start + n):
         x, y = lines[HIT_LOAD, j], lines[HIT_VALUE, j]
         ax = a * x
@@ -124,13 +127,17 @@ def _take_stretch(lines, a, present, start, n):  # type: ignore[no-untyped-def]
         mean = b + present * x
         lost += is_lost(b, ax)
         p *= b
-        ratios += y / b
+        inverse = 1.0 / b
+        t, r = y * inverse, x * inverse
+        ratios += t
+        slope += r * (t - 1.0)
+        bend += r * r * (2.0 * t - 1.0)
         p_now *= mean
         ratios_now += y / mean
         rest += b
         loads += x
         total += y
-    return p, ratios, rest, loads, total, lost, p_now, ratios_now
+    return p, ratios, rest, loads, total, lost, p_now, ratios_now, slope, bend
 
 
 @inlined
@@ -138,14 +145,16 @@ def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
     """Take a·x out of the lines of stored cells, in one pass for all that needs no search.
 
     Returns the log likelihood without the entry as r and q, it is r − log q, the guess of v, how
-    many cells are lost, and the log likelihood with the entry as it is, at loading ``present``.
+    many cells are lost, the log likelihood with the entry as it is, at loading ``present``, and
+    the derivatives of a `first_look`.
     """
     logs, product, ratios = 0.0, 1.0, 0.0
     logs_now, product_now, ratios_now = 0.0, 1.0, 0.0
     rest, loads, total, lost = 0.0, 0.0, 0.0, 0
+    slope, bend = 0.0, 0.0
     for start in range(0, c, STRETCH):
         n, stop = min(filled(c) - start, STRETCH), min(start + STRETCH, c)
-        p, r, b, x, y, gone, p_now, r_now = _take_stretch(
+        p, r, b, x, y, gone, p_now, r_now, rise, turn = _take_stretch(
             lines, a, present, np.uint64(start), np.uint64(n)
         )
         ratios += r
@@ -154,6 +163,8 @@ def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
         loads += x
         total += y
         lost += gone
+        slope += rise
+        bend += turn
         if min(p, p_now) > SMALL and max(p, p_now) < LARGE:
             product *= p
             product_now *= p_now
@@ -166,7 +177,9 @@ def _take_stored(lines, a, present, c):  # type: ignore[no-untyped-def]
             product, product_now = 1.0, 1.0
     rest -= filled(c) - c
     guess = _guess(rest, loads, total)
-    return -logs - ratios, product, guess, lost, -logs_now - ratios_now, product_now
+    return (
+        -logs - ratios, product, guess, lost, -logs_now - ratios_now, product_now, slope, bend
+    )  # fmt: skip
 
 
 @inlined
@@ -183,7 +196,7 @@ def entry_of(lines: Floats, grid: Floats, m: int, c: int) -> Entry:
     level = support_log_likelihood(lines, m, c, 0.0)
     rest, loads = _sum_lines(lines, BASE, LOAD, m)
     guess = _guess(rest, loads, _sum_lines(lines, HIT_VALUE, HIT_VALUE, c)[0])
-    return Entry(lines, grid, m, c, level, guess, math.nan, 1.0, 1.0)
+    return Entry(lines, grid, m, c, level, guess, math.nan, 1.0, 1.0, math.inf, math.inf)
 
 
 @implements_take_entry(ExponentialKernel)
@@ -193,8 +206,11 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     c = gather_hits(row, complete, lists, k)
     taken = a
     base, base_factor, guess, lost, present, factor = 0.0, 1.0, 0.0, 1, 0.0, 1.0
+    slope, bend = 0.0, 0.0
     while lost > 0:
-        base, base_factor, guess, lost, present, factor = _take_stored(lines, taken, a, c)
+        base, base_factor, guess, lost, present, factor, slope, bend = _take_stored(
+            lines, taken, a, c
+        )
         if lost > 0:
             find_lost(lik.epsilon, row, complete, A, X, lists, i, k, c)
             taken = 0.0
@@ -208,7 +224,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
                     n = np.int64(lists.column_rows[start + j])
                     lines[BASE, j] = sum_without(lik.epsilon, A, X, i, k, n)
         return entry_of(lines, row.grid, m, c)
-    return Entry(lines, row.grid, m, c, base, guess, present, factor, base_factor)
+    return Entry(lines, row.grid, m, c, base, guess, present, factor, base_factor, slope, bend)
 
 
 @implements_log_ratio(ExponentialKernel)
@@ -225,23 +241,34 @@ _WIDEST = 1.2
 
 
 @implements_log_mass_cap(ExponentialKernel)
-def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
+def _log_mass_cap(lik, entry, tau, odds):  # type: ignore[no-untyped-def]
+    if entry.c == entry.m:
+        mass = expected_mass(entry.slope, entry.bend, tau)
+        return math.log(mass / odds) if mass < math.inf else math.inf
     if _FEW * entry.c > entry.m:
         return math.inf
     base = -level_of(entry) - sum_ratio(entry.support, 0.0, entry.c)
-    return log_mass_bound(entry.support, entry.m, entry.c, base, tau)
+    return log_mass_bound(entry.support, entry.m, entry.c, base, tau) - math.log(odds)
 
 
 @implements_stays_off(ExponentialKernel)
-def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
-    # A zero gains nothing; grid_proposal bounds the mass of "on" by what the others do.
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab, local):  # type: ignore[no-untyped-def]
     least = least_logit(u)
     cells, x, first, c = hits_of(row, complete, lists, k)
+    if not complete or c == lists.column_ptr[k + 1] - lists.column_ptr[k]:
+        slope, bend, gain = first_look(cells, x, row.y, row.mean, first, c)
+        if least > log_odds + LOG_SLACK + 0.5 * gain:
+            return True
+        if not local:
+            return False
+        mass = (1.0 + DEFENCE) * expected_mass(slope, bend, slab.rate)
+        return u >= (1.0 - u) * math.exp(log_odds) * mass
+    # A zero gains nothing; grid_proposal bounds the mass of "on" by what the others do.
     if least > log_odds + LOG_SLACK:
         log_most = log_odds + greatest_gain(cells, row.y, row.mean, first, c) + LOG_SLACK
         if least > log_most:
             return True
-    if not complete or _FEW * c > lists.column_ptr[k + 1] - lists.column_ptr[k]:
+    if _FEW * c > lists.column_ptr[k + 1] - lists.column_ptr[k]:
         return False
     return log_some_bound(row, cells, x, first, c, lists, k, slab.rate, u) + log_odds <= 0.0
 

@@ -69,6 +69,50 @@ def greatest_gain(cells, y: Floats, b: Floats, first, n) -> float:  # type: igno
     return total
 
 
+@reassociated
+def first_look(cells, x: Floats, y: Floats, b: Floats, first, n):  # type: ignore[no-untyped-def]
+    """What L(v), Eq. (19), of an entry that is off is like, with t = y/b and r = x/b.
+
+    Its derivatives at v = 0, the second one negated, Σ r(t − 1) and Σ r²(2t − 1), and twice a bound
+    of all that it may gain: t − 1 − log t <= (t − 1)²/2 in the cells with t > 1.
+    """
+    slope, bend, gain = 0.0, 0.0, 0.0
+    for h in range(first, first + np.uint64(n)):
+        inverse = 1.0 / b[cells[h]]
+        t, r = y[cells[h]] * inverse, x[h] * inverse
+        excess = max(t - 1.0, 0.0)
+        slope += r * (t - 1.0)
+        bend += r * r * (2.0 * t - 1.0)
+        gain += excess * excess
+    return slope, bend, gain
+
+
+# What the parabola of L at v = 0 is trusted with: this many times its mass, more the farther it
+# rises, and no farther than that many of its deviations.
+_GENEROUS, _FARTHEST = 5.0, 1.5
+
+
+@inlined
+def expected_mass(slope: float, bend: float, tau: float) -> float:
+    """What E[p(y | b + v x) / p(y | b)] over the prior of v hardly exceeds, Eq. (46).
+
+    Of a `first_look`: the parabola of L at 0, less τ v, falls by D = τ − slope there, or rises.
+    Where it falls its mass is about τ/(D + √bend), else τ/√bend times what grows with −D/√bend. L
+    bends less farther out, which is what the factors are for: no bound, but a cap of W' that seldom
+    binds.
+    """
+    fall, root = tau - slope, math.sqrt(bend) if bend > 0.0 else 0.0
+    if not max(abs(fall), root) < math.inf:  # beyond floats
+        return math.inf
+    if fall >= 0.0:
+        return _GENEROUS * tau / (root + fall)
+    if -fall < _FARTHEST * root:
+        rise = 1.0 - fall / root
+        square = rise * rise
+        return _GENEROUS * tau / root * rise * square * square
+    return math.inf
+
+
 # The same for all intervals but the last at once, in lanes: ends, masses, and what G's values at
 # the first and the second probe add to the cost.
 _LANE_ENDS, _LANE_MASSES = np.array(_ENDS[:-1]), np.array(_MASSES[:-1])

@@ -122,7 +122,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
 
 
 @implements_stays_off(GaussianKernel)
-def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab, local):  # type: ignore[no-untyped-def]
     return False  # the draw itself costs no more than a bound
 
 
@@ -138,7 +138,19 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     row.support[0, _H] = h + a * q
     row.support[0, _Q] = q
     row.support[0, _TAKEN] = a
-    return Entry(row.support, row.grid, 1 if q > 0.0 else 0, 0, 0.0, 0.0, math.nan, 1.0, 1.0)
+    return Entry(
+        row.support,
+        row.grid,
+        1 if q > 0.0 else 0,
+        0,
+        0.0,
+        0.0,
+        math.nan,
+        1.0,
+        1.0,
+        math.inf,
+        math.inf,
+    )
 
 
 @implements_log_ratio(GaussianKernel)

@@ -79,7 +79,7 @@ def _open_row(lik, row, cells, complete, A, X, lists, i):  # type: ignore[no-unt
 
 
 @implements_stays_off(PoissonKernel)
-def _stays_off(lik, row, complete, lists, k, u, log_odds, slab):  # type: ignore[no-untyped-def]
+def _stays_off(lik, row, complete, lists, k, u, log_odds, slab, local):  # type: ignore[no-untyped-def]
     # The log likelihood is concave in v: if it falls at v = 0 it is never above its value there.
     if math.log(u) <= log_odds + LOG_SLACK:
         return False
@@ -108,7 +108,7 @@ def _take_entry(lik, row, complete, A, X, lists, i, k):  # type: ignore[no-untyp
     lines[0, _LOADS] = loads
     lines[0, _REST] = row.totals[row.totals.size - 1] - a * loads
     m, level = 1 if loads > 0.0 else 0, _sum_y_log(lines, c, 0.0)
-    return Entry(lines, row.grid, m, c, level, 0.0, math.nan, 1.0, 1.0)
+    return Entry(lines, row.grid, m, c, level, 0.0, math.nan, 1.0, 1.0, math.inf, math.inf)
 
 
 @implements_log_ratio(PoissonKernel)
@@ -117,14 +117,14 @@ def _log_ratio(lik, support, m, c, level, v):  # type: ignore[no-untyped-def]
 
 
 @implements_log_mass_cap(PoissonKernel)
-def _log_mass_cap(lik, entry, tau):  # type: ignore[no-untyped-def]
+def _log_mass_cap(lik, entry, tau, odds):  # type: ignore[no-untyped-def]
     # A tangent bounds the concave log likelihood, and the mass of "on" by τ/(τ − its slope).
     lines = entry.support
     slope = -lines[0, _LOADS]
     for j in range(entry.c):
         slope += lines[HIT_VALUE, j] * lines[HIT_LOAD, j] / lines[HIT_BASE, j]
     slope *= lik.unit
-    return -math.log1p(-slope / tau) if slope < tau else math.inf
+    return -math.log(odds) - math.log1p(-slope / tau) if slope < tau else math.inf
 
 
 @implements_expectation(PoissonKernel)

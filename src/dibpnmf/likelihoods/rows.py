@@ -10,7 +10,7 @@ likelihood fills in (see the hooks below):
 from __future__ import annotations
 
 from dibpnmf._borrow import borrow, borrow_as_it_is
-from dibpnmf._compile import kernel, spliced
+from dibpnmf._compile import inlined, kernel, spliced
 from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.lists import Floats, Lists, borrow_lists
 from dibpnmf.likelihoods.supports import Row, borrow_cells, borrow_row, keep, new_row
@@ -23,8 +23,8 @@ open_row, implements_open_row = hook(
 )
 stays_off, implements_stays_off = hook(
     "stays_off",
-    "Whether an off entry stays off whatever its grid: "
-    "(lik, row, complete, lists, k, u, log_odds, slab).",
+    "Whether an off entry stays off whatever would be proposed: "
+    "(lik, row, complete, lists, k, u, log_odds, slab, local).",
 )
 take_entry, implements_take_entry = hook(
     "take_entry", "Take entry k out as an Entry: (lik, row, complete, A, X, lists, i, k)."
@@ -47,8 +47,16 @@ row_log_likelihood, implements_row_log_likelihood = hook(
 # Log odds from which a column's mask is held: what is on stays on, what is off stays off.
 HELD = 1e6
 # Sweeps, the first ones, that draw every loading afresh: moves from where a start has put it lead
-# to masks with more entries on, which many sweeps do not undo.
-FRESH = 10
+# to masks with more entries on, which many sweeps do not undo. Later each row is drawn so once in
+# a number of sweeps, fewer where there are few in all, should what its other moves believe have
+# left an entry stuck.
+FRESH, _EVERY, _EVERY_EMBEDDING = 10, 128, 32
+
+
+@inlined
+def is_local(sweep: int, row: int, every: int) -> bool:
+    """Whether a row's loadings may move from where they are, and first looks be believed."""
+    return sweep >= FRESH and (sweep + row) % every != 0
 
 
 @spliced
@@ -61,7 +69,8 @@ def update_row(  # type: ignore[no-untyped-def]
     Those of a column that the other side does not use are left as they are: they touch no cell, and
     `inference.unseen` draws all of them from the prior.
 
-    If ``local``, a loading that is on may move from where it is; else it is drawn afresh.
+    If ``local``, a loading that is on may move from where it is, and an entry that is off may stay
+    so by a first look; else all are drawn afresh.
     Returns how many moves were proposed and how many accepted; the row stays open.
     """
     open_row(lik, row, cells, complete, A, X, lists, i)
@@ -72,7 +81,9 @@ def update_row(  # type: ignore[no-untyped-def]
         u = uniform(s)
         a = A[i, k]
         logit, slab = log_odds[k], slab_of(slabs, k)
-        if a == 0.0 and (logit >= HELD or stays_off(lik, row, complete, lists, k, u, logit, slab)):
+        if a == 0.0 and (
+            logit >= HELD or stays_off(lik, row, complete, lists, k, u, logit, slab, local)
+        ):
             continue
         entry = take_entry(lik, row, complete, A, X, lists, i, k)
         new, was_accepted = draw_entry(lik, entry, a, logit, slab, local, u, s)
@@ -101,8 +112,9 @@ def update_rows(  # type: ignore[no-untyped-def]
     for i in range(start, stop):
         open_stream(s, seed, chain, sweep, purpose, cells.first + i)
         proposed, accepted = update_row(
-            lik, row, cells, complete, A, X, lists, log_odds, slabs, sweep >= FRESH, s, i
-        )
+            lik, row, cells, complete, A, X, lists, log_odds, slabs,
+            is_local(sweep, cells.first + i, _EVERY), s, i,
+        )  # fmt: skip
         out[i, 0] = row_log_likelihood(lik, row, complete, X)
         out[i, 1] = proposed
         out[i, 2] = accepted
@@ -143,7 +155,18 @@ def embed_rows(  # type: ignore[no-untyped-def]
         for sweep in range(n_warmup + draws.shape[0]):
             open_stream(s, seed, 0, sweep, purpose, 0)
             update_row(
-                lik, row, cells, complete, A, X, lists, log_odds, slabs, sweep >= FRESH, s, i
+                lik,
+                row,
+                cells,
+                complete,
+                A,
+                X,
+                lists,
+                log_odds,
+                slabs,
+                is_local(sweep, 0, _EVERY_EMBEDDING),
+                s,
+                i,
             )
             if sweep >= n_warmup:
                 draws[sweep - n_warmup, i] = A[i]

@@ -56,6 +56,9 @@ class Entry(NamedTuple):
     present: float = math.nan
     present_factor: float = 1.0
     base_factor: float = 1.0  # q of the one without the entry
+    # Derivatives of L(v), Eq. (19), at v = 0, the second one negated; infinite if not at hand.
+    slope: float = math.inf
+    bend: float = math.inf
 
     @property
     def level(self) -> float:
