@@ -89,10 +89,14 @@ def relabel_sides(
 
     ``sums`` are those of both sides' columns, (2, K).
     """
+    K = order.size
+    inverse, before = np.empty(K), np.empty((2, K))
+    for k in range(K):
+        inverse[k] = 1.0 / scales[k]
+        before[0, k] = sums[0, k] * scales[k]
+        before[1, k] = sums[1, k] * inverse[k]
     relabel(A, scales, order)
-    relabel(X, 1.0 / scales, order)
-    for t in range(2):
-        before = sums[t].copy()
-        for k in range(order.size):
-            scale = scales[order[k]]
-            sums[t, k] = before[order[k]] * (scale if t == 0 else 1.0 / scale)
+    relabel(X, inverse, order)
+    for k in range(K):
+        for t in range(2):
+            sums[t, k] = before[t, order[k]]

@@ -132,7 +132,7 @@ def _at_rank(r: float) -> float:
     return _SCALE * math.log(r / (1.0 - r))
 
 
-@inlined
+@spliced
 def draw_next(s: Stream, z: float, share: float) -> float:
     """Draw z from n, given that a present one came from there with probability ``share``.
 
@@ -141,7 +141,7 @@ def draw_next(s: Stream, z: float, share: float) -> float:
     return draw_opposite(s, z) if uniform(s) < share else draw_core(s)
 
 
-@inlined
+@spliced
 def draw_opposite(s: Stream, z: float) -> float:
     """Draw z from the half of n that is opposite to a present one, all ranks on a circle.
 

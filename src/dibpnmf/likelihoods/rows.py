@@ -10,7 +10,7 @@ likelihood fills in (see the hooks below):
 from __future__ import annotations
 
 from dibpnmf._borrow import borrow, borrow_as_it_is
-from dibpnmf._compile import inlined, kernel, spliced
+from dibpnmf._compile import kernel, spliced
 from dibpnmf._dispatch import hook
 from dibpnmf.likelihoods.lists import Floats, Lists, borrow_lists
 from dibpnmf.likelihoods.supports import Row, borrow_cells, borrow_row, keep, new_row
@@ -53,7 +53,7 @@ HELD = 1e6
 FRESH, _EVERY, _EVERY_EMBEDDING = 10, 128, 32
 
 
-@inlined
+@spliced
 def is_local(sweep: int, row: int, every: int) -> bool:
     """Whether a row's loadings may move from where they are, and first looks be believed."""
     return sweep >= FRESH and (sweep + row) % every != 0
