@@ -119,12 +119,12 @@ class ChainRecord:
 
     def _summarise(self, state: State, K: int) -> None:
         at = len(self.log_likelihood) - 1
-        known = self.best.get(K)
+        known, packed = self.best.get(K), CompactDraw.pack(state.loadings)
         if known is None or self.log_likelihood[at] > self.log_likelihood[known[0]]:
-            self.best[K] = (at, CompactDraw.pack(state.loadings))
+            self.best[K] = (at, packed)
         if self.aligned is None:
             self.aligned = Alignment(state.loadings)
-        self.aligned.add([CompactDraw.pack(state.loadings)])
+        self.aligned.add([packed])
 
     def __len__(self) -> int:
         return len(self.log_likelihood)
@@ -149,14 +149,16 @@ class Alignment:
 
     def add(self, draws: Sequence[CompactDraw]) -> None:
         """Add draws of one truncation, together: most of their entries are off."""
-        A, X = (_columns(draws, t) for t in range(2))
-        cosines = [_unit(side) @ unit for side, unit in zip((A, X), self._units, strict=True)]
-        at, own = same_factors(
-            [part.reshape(len(draws), draws[0].K, self.totals.size) for part in cosines]
-        )
+        X = _columns(draws, 1)
+        cosines = [_unit(X) @ self._units[1]]
+        A = _columns(draws, 0)
+        totals = np.asarray(A.sum(axis=1))
+        cosines.append(_unit(A) @ self._units[0])
+        del A
+        shape = len(draws), draws[0].K, self.totals.size
+        at, own = same_factors([part.reshape(shape) for part in cosines])
         into = sp.csr_array(
-            (np.asarray(A.sum(axis=1))[at] / self.totals[own], (own, at)),
-            shape=(self.totals.size, A.shape[0]),
+            (totals[at] / self.totals[own], (own, at)), shape=(self.totals.size, totals.size)
         )
         # By place: `+=` of a sparse matrix would make a new array, of another type.
         part = (into @ X).tocoo()
@@ -200,13 +202,14 @@ def _columns(draws: Sequence[CompactDraw], t: int) -> sp.csr_array:
 
 
 def _unit(side: sp.csr_array) -> sp.csr_array:
-    """Lines of length one, as `unit_columns` makes columns; those without entries stay."""
+    """Lines of length one, as `unit_columns` makes columns, as precise as a reference is."""
     size = np.diff(side.indptr)
-    largest = np.repeat(side.max(axis=1).toarray(), size)
-    data = side.data / largest  # so that no square overflows
-    line = np.repeat(np.arange(size.size), size)
-    lengths = np.sqrt(np.bincount(line, data * data, size.size))
-    return sp.csr_array((data / lengths[line], side.indices, side.indptr), side.shape)
+    used = size > 0
+    size, starts = size[used], side.indptr[:-1][used]
+    largest = side.max(axis=1).toarray().ravel()[used]
+    data = side.data / np.repeat(largest, size)  # so that no square overflows
+    data /= np.repeat(np.sqrt(np.add.reduceat(data * data, starts)), size)
+    return sp.csr_array((data.astype(np.float32), side.indices, side.indptr), side.shape)
 
 
 def unit_columns(side: NDArray[np.floating]) -> NDArray[np.floating]:
