@@ -138,17 +138,6 @@ def test_order(small, prior):
 
 @FIXED
 @given(small=SMALL)
-def test_relabel(small):
-    K = small.A.shape[1]
-    rng = np.random.default_rng(K)
-    order, scales = rng.permutation(K), rng.exponential(size=K)
-    got = small.A.copy()
-    labels.relabel(got, scales, order)
-    np.testing.assert_allclose(got, (small.A * scales)[:, order], rtol=1e-15)
-
-
-@FIXED
-@given(small=SMALL)
 def test_both_sides_are_relabelled_with_their_sums(small):
     K = small.A.shape[1]
     rng = np.random.default_rng(K)
