@@ -12,8 +12,10 @@ from scipy import integrate, stats
 
 from dibpnmf.likelihoods import Exponential, Poisson
 from dibpnmf.likelihoods.exponential_sums import support_log_likelihood
+from dibpnmf.likelihoods.grid_proposal import DEFENCE
 from dibpnmf.likelihoods.lists import list_entries
 from dibpnmf.likelihoods.peak_proposal import (
+    _proposed,
     core_log_density,
     draw_core,
     draw_from_peak,
@@ -135,6 +137,21 @@ def test_the_opposite_half_leaves_the_density_as_it_is():
         back = np.mean((np.abs(r_new - low) < 0.05) & (np.abs(r - high) < 0.05))
         assert abs(there - back) < 6.0 * math.sqrt(0.02 / z.size)
     assert np.isfinite([draw_opposite(s, x) for x in (-1e4, -800.0, 0.0, 800.0, 1e4)]).all()
+
+
+def test_density_of_proposals_and_the_share_of_the_peak_in_it():
+    """Against the plain formula in logarithms, also where n is nothing beside the prior's share."""
+    rng, small = np.random.default_rng(4), 0
+    for z, v, tau in zip(
+        rng.normal(size=500) * 10.0 ** rng.uniform(-1.0, 3.0, 500),
+        10.0 ** rng.uniform(-3.0, 1.0, 500), 10.0 ** rng.uniform(-1.0, 1.0, 500), strict=True,
+    ):  # fmt: skip
+        log, size, core = _proposed(z, v, 0.3, tau)
+        log_core, log_share = core_log_density(z), math.log(DEFENCE * 0.3 * tau * v) - tau * v
+        assert log + math.log(size) == pytest.approx(np.logaddexp(log_core, log_share), abs=1e-9)
+        assert core / size == pytest.approx(math.exp(log_core - np.logaddexp(log_core, log_share)))
+        small += log_core < -150.0
+    assert small > 50
 
 
 def test_what_comes_next_has_the_density_of_the_peak():
