@@ -20,6 +20,8 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from dibpnmf._parts import PartCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PACKAGE = Path(__file__).parent
@@ -51,7 +53,7 @@ class _Kernel(CPUDispatcher):
 
 
 class _Part(_Kernel):
-    """A compiled function that only others call: without what would unpack Python's objects."""
+    """A compiled function that only others call: neither machine code nor wrappers of its own."""
 
     def __call__(self, *args: Any) -> Any:
         """Run what kernels call, compiled once more for Python: for tests."""
@@ -72,8 +74,11 @@ def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
     # numba hands inlining on from a caller to whatever it compiles for it; said here, a function
     # comes out the same whoever calls it first, and does not swell everything above it.
     settings: dict[str, Any] = {"forceinline": False, "inline": "never"} | options
-    settings |= {"cache": True, "nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-    settings["no_cpython_wrapper"] = kind is _Part
+    settings |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+    if kind is _Part:
+        settings |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
+    else:
+        settings["cache"] = True
     compiled: Any = njit(**settings)(function)
     if isinstance(compiled, CPUDispatcher):  # not with NUMBA_DISABLE_JIT
         compiled.__class__ = kind
@@ -89,7 +94,7 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile as `kernel` does: for what only kernels and other parts call."""
+    """Compile into the kernels that call it, and keep nothing on disk but them."""
     return _compile(function, _Part)
 
 

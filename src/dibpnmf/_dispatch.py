@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 from numba.extending import overload, register_jitable
 
+from dibpnmf._parts import PartCompiler
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -39,7 +41,7 @@ def hook(
     # From Python nobody calls what is compiled, so it needs no wrappers.
     options: Any = {
         "forceinline": inline, "error_model": "numpy", "no_cpython_wrapper": True,
-        "no_cfunc_wrapper": True,
+        "no_cfunc_wrapper": True, "pipeline_class": PartCompiler,
     }  # fmt: skip
     overload(call, strict=False, jit_options=options)(choose)
 

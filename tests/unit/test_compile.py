@@ -81,6 +81,47 @@ def test_integers_that_are_spelled_out_compile_nothing_of_their_own():
     assert len(twice.signatures) == 1
 
 
+TELLTALE = """
+from dibpnmf._compile import kernel, part
+
+@part
+def told(value):
+    print("told", value)
+    if value > 3:
+        raise ValueError("too much", value)
+    return value
+
+@kernel
+def tell(value):
+    return told(value)
+"""
+
+
+def test_parts_print_and_raise_when_compiled_and_when_loaded(tmp_path):
+    (tmp_path / "telltale.py").write_text(TELLTALE)
+    code = (
+        "from telltale import tell\ntell(2)\ntry:\n  tell(5)\n"
+        "except ValueError as error:\n  print(error.args)\nprint(dict(tell.stats.cache_hits))"
+    )
+    for hits in ("{}", "{(int64,): 1}"):
+        out = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True, text=True, check=True, timeout=300, cwd=tmp_path,
+            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        )  # fmt: skip
+        assert out.stdout.splitlines() == ["told 2", "told 5", "('too much', 5)", hits]
+
+
+def test_parts_make_no_machine_code():
+    twice_and_thrice(np.array([1.5]), 4)
+    njit(twice_and_thrice.py_func)(np.array([1.5]), 4)  # whatever the cache holds
+    (signature,) = twice.signatures
+    compiled = twice.overloads[signature]
+    name = compiled.fndesc.llvm_func_name
+    assert f"@{name}(" in compiled.library.get_llvm_str()
+    assert not compiled.target_context.codegen()._engine.is_symbol_defined(name)
+
+
 def test_compiling_leaves_the_garbage_collector_as_it_was():
     @kernel
     def refused(value):
