@@ -42,9 +42,9 @@ def _with(problem: Problem, executor: Executor) -> Problem:
 def _against_scikit_learn(problem: Problem, both: Problem, state: State) -> list[Row]:
     # Itakura-Saito needs positive data.
     dense = fetch_cora().data.toarray() + 1e-3
-    # Of this thread: those of two-threaded products go on waiting, busily, when they are done.
+    # The time of this thread only: those of products with two threads go on spinning after them.
     compared = {
-        "one thread each, its processor time": (problem, 1, time.thread_time),
+        "one thread each, processor time": (problem, 1, time.thread_time),
         "two threads, its threads unbounded, on the clock": (both, None, time.perf_counter),
     }
     measured: dict[str, list[float]] = {how: [] for how in compared}

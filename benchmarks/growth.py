@@ -61,7 +61,7 @@ def _time(M: int, N: int, K: int, cells: int | None) -> float:
 _SERIES: dict[str, Callable[[int], tuple[int, int, int, int | None]]] = {
     "M, complete": lambda f: (400 * f, 800, 20, None),
     "N, complete": lambda f: (800, 400 * f, 20, None),
-    "K, complete": lambda f: (800, 800, 8 * f, None),
+    "K, complete, as many cells not zero": lambda f: (800, 800, 8 * f, None),
     "observed cells, others missing": lambda f: (2000, 2000, 20, 50_000 * f),
     "K, missing cells": lambda f: (1000, 1000, 8 * f, 50_000),
 }

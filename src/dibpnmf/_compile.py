@@ -71,6 +71,12 @@ class _Part(_Kernel):
 
 
 def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
+    if kind is _Part and getattr(function, "__closure__", None):
+        raise TypeError(
+            f"{function.__name__} closes over variables, so that there may be several of its name. "
+            "A kernel that was loaded from disk would call any of them: make it a kernel, or pass "
+            "what it needs."
+        )
     # numba hands inlining on from a caller to whatever it compiles for it; said here, a function
     # comes out the same whoever calls it first, and does not swell everything above it.
     settings: dict[str, Any] = {"forceinline": False, "inline": "never"} | options
@@ -94,7 +100,11 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """Compile into the kernels that call it, and keep nothing on disk but them."""
+    """Compile into the kernels that call it, and keep nothing on disk but them.
+
+    These know it by its name, which no other part of its module may have; and parts may call
+    themselves, but not each other in a circle.
+    """
     return _compile(function, _Part)
 
 
@@ -106,8 +116,8 @@ def inlined(function: F) -> F:
 def spliced(function: F) -> F:
     """Compile as text of its caller: for long functions with one caller.
 
-    A function that is `inlined` is optimised by itself first, and again with every caller. This one
-    is compiled by itself only if Python calls it, which only tests do, and so as a kernel.
+    A function that is `inlined` is compiled by itself before it becomes part of its callers. This
+    one only if Python calls it, which only tests do, and so as a kernel.
     """
     return _compile(function, _Kernel, inline="always")
 

@@ -1,9 +1,9 @@
 """Compiling what only compiled code calls: as far as its callers need it, and no further.
 
 numba optimises every function and makes machine code of it, and then links its code into each
-caller, which is optimised with it and made into machine code again. For what nobody else calls the
-first time is lost: a quarter of the time that the first fit takes. What is tidied function by
-function stays: without it there is more to link, and loops come out slower.
+caller, which is optimised with it and made into machine code again. Of functions that only compiled
+code calls the first machine code is never used: a quarter of the time that the first fit takes. The
+clean-up of each function stays: without it there is more to link, and loops come out slower.
 """
 
 from __future__ import annotations
@@ -39,9 +39,6 @@ class _PartLibrary(JITCodeLibrary):
     def codegen(self) -> Any:
         """What numba asks to set the environment."""
         return _Environments(self._codegen)
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        super()._optimize_functions(ll_module)
 
     def _optimize_final_module(self) -> None:
         if self.is_optimised:

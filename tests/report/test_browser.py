@@ -104,6 +104,7 @@ def test_a_name_with_markup_is_shown_and_not_run(report, open_page):
     opened = open_page(report)
     page = opened.page
     card = page.locator(".factor").first
+    card.scroll_into_view_if_needed()  # it is drawn when it comes near the screen
     card.locator("svg.marks").wait_for()
     assert EVIL[:15] in card.locator("svg.marks").text_content()  # long names are cut there
     card.locator("summary").press("Enter")

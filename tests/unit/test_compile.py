@@ -122,6 +122,16 @@ def test_parts_make_no_machine_code():
     assert not compiled.target_context.codegen()._engine.is_symbol_defined(name)
 
 
+def test_a_part_that_there_may_be_two_of_is_refused():
+    factor = 2.0
+
+    with pytest.raises(TypeError, match="scaled closes over variables"):
+
+        @part
+        def scaled(value):
+            return factor * value
+
+
 def test_compiling_leaves_the_garbage_collector_as_it_was():
     @kernel
     def refused(value):
