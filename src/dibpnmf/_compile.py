@@ -1,18 +1,11 @@
-"""How this package compiles: what Python calls, its parts, and a cache that notices new sources.
-
-numba checks only the file of the outermost function against its cache, so a kernel would go on
-calling what another file held when it was compiled. Cached kernels older than any source of
-the package are therefore dropped when it is imported.
-"""
+"""How this package compiles: what Python calls, and its parts."""
 
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property
-from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
@@ -20,11 +13,11 @@ from numba import njit, types
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from dibpnmf._kernel_cache import kept
 from dibpnmf._parts import PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_PACKAGE = Path(__file__).parent
 _OBJECTS = 10_000  # new ones between two looks for garbage, while compiling
 
 
@@ -65,9 +58,7 @@ class _Part(_Kernel):
         copy = FunctionType(own.__code__, own.__globals__, own.__name__, own.__defaults__)
         copy.__qualname__ = f"{own.__qualname__}.from_python"  # a file of its own in the cache
         copy.__module__ = own.__module__
-        twin = _Kernel(copy, {}, self.targetoptions | {"no_cpython_wrapper": False})
-        twin.enable_caching()
-        return twin
+        return kept(_Kernel(copy, {}, self.targetoptions | {"no_cpython_wrapper": False}))
 
 
 def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
@@ -83,12 +74,10 @@ def _compile(function: F, kind: type[_Kernel], **options: Any) -> F:
     settings |= {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
     if kind is _Part:
         settings |= {"no_cpython_wrapper": True, "pipeline_class": PartCompiler}
-    else:
-        settings["cache"] = True
     compiled: Any = njit(**settings)(function)
     if isinstance(compiled, CPUDispatcher):  # not with NUMBA_DISABLE_JIT
         compiled.__class__ = kind
-    return compiled
+    return compiled if kind is _Part else kept(compiled)
 
 
 def kernel(function: F) -> F:
@@ -135,21 +124,3 @@ def overwrite(array, values) -> None:  # type: ignore[no-untyped-def]
     """
     for at in range(array.size):
         array.flat[at] = values.flat[at]
-
-
-def drop_stale_cache(package: Path = _PACKAGE) -> int:
-    """Delete cached kernels that are older than the newest source; return how many."""
-    # A source dated in the future would make every cache look stale, for ever.
-    ages = (path.stat().st_mtime for path in package.rglob("*.py"))
-    newest = max((age for age in ages if age <= time.time()), default=0.0)
-    dropped = 0
-    for index in package.rglob("__pycache__/*.nbi"):
-        # Another process may be doing the same, or the folder may be read-only.
-        with suppress(OSError):
-            if index.stat().st_mtime < newest:
-                index.unlink()
-                dropped += 1
-    return dropped
-
-
-drop_stale_cache()

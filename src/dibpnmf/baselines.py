@@ -30,6 +30,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
+from dibpnmf._kernel_cache import kept
 from dibpnmf._validation import (
     cell_indices,
     nonnegative,
@@ -427,7 +428,8 @@ class _Masked(_Side):
         return _update_masked(F, other, csr.indptr, csr.indices, csr.data, l1 / 2, finish)
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kept
+@njit(nogil=True, fastmath={"reassoc", "contract"})
 def _update_complete(F, gram, product, half_l1, finish):  # type: ignore[no-untyped-def]
     """Minimise J over F one entry at a time, row after row.
 
@@ -458,7 +460,8 @@ def _update_complete(F, gram, product, half_l1, finish):  # type: ignore[no-unty
                 break
 
 
-@njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+@kept
+@njit(nogil=True, fastmath={"reassoc", "contract"})
 def _update_masked(F, other, indptr, indices, values, half_l1, finish):  # type: ignore[no-untyped-def]
     """Minimise J over F one entry at a time, with the sums over observed cells only.
 
@@ -503,7 +506,8 @@ def _update_masked(F, other, indptr, indices, values, half_l1, finish):  # type:
     return total
 
 
-@njit(cache=True, nogil=True)
+@kept
+@njit(nogil=True)
 def _coordinate_minimum(current, slope, curvature, finish):  # type: ignore[no-untyped-def]
     """Where a parabola is lowest from zero up, given half its downward slope and curvature."""
     if curvature > 0.0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
-from sklearn.cluster import KMeans
 
 from dibpnmf.similarity import unit_rows
 
@@ -52,6 +51,8 @@ def consensus(similarity: Floats, n_clusters: int | None, seed: int, uneven: boo
     embedding = vectors * np.sqrt(np.maximum(values, 0.0))
     if uneven:
         embedding = unit_rows(vectors * np.maximum(values, 0.0))
+    from sklearn.cluster import KMeans  # a tenth of a second that few users need
+
     labels = KMeans(n, n_init=_STARTS, random_state=seed).fit_predict(embedding)
     by_size = np.argsort(-np.bincount(labels, minlength=n), kind="stable")
     return np.argsort(by_size)[labels]

@@ -4,47 +4,79 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import subprocess
 import sys
-import time
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numba import njit
+from numba.core.caching import CacheImpl
 from numba.core.errors import TypingError
 
-from dibpnmf._compile import drop_stale_cache, kernel, part
+import dibpnmf
+from dibpnmf import _kernel_cache
+from dibpnmf._compile import kernel, part
 
 
-def make_package(folder):
-    cache = folder / "__pycache__"
-    cache.mkdir()
-    source, index = folder / "kernel.py", cache / "kernel.nbi"
-    source.write_text("")
-    index.write_text("")
-    return source, index
+def output_of(code, folder, **environment):
+    """Run code in a process of its own and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True, text=True, check=True, timeout=300, cwd=folder,
+        env=os.environ | environment,
+    )  # fmt: skip
+    return done.stdout
 
 
-def date(path, age):
-    stamp = time.time() - age
-    os.utime(path, (stamp, stamp))
+CONSTANT = """
+from dibpnmf._compile import part
+
+@part
+def constant(value):
+    return value + {}
+"""
+CALL = """
+from dibpnmf._compile import kernel
+from dibpnmf.constants import constant
+
+@kernel
+def call(value):
+    return constant(value)
+"""
+OF_TWO = "from call import call; print(call(2), len(call.stats.cache_hits))"
 
 
-def test_kernels_older_than_a_source_are_dropped(tmp_path):
-    source, index = make_package(tmp_path)
-    date(source, 10.0)
-    date(index, 20.0)
-    assert drop_stale_cache(tmp_path) == 1
-    assert not index.exists()
+def test_kernels_are_compiled_anew_when_another_source_has_changed(tmp_path):
+    package = tmp_path / "dibpnmf"
+    shutil.copytree(Path(dibpnmf.__file__).parent, package)
+    source = package / "constants.py"
+    (tmp_path / "call.py").write_text(CALL)
+    where = {"PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    source.write_text(CONSTANT.format(1))
+    times = source.stat().st_atime, source.stat().st_mtime
+    assert output_of(OF_TWO, tmp_path, **where) == "3 0\n"
+    assert output_of(OF_TWO, tmp_path, **where) == "3 1\n"
+    source.write_text(CONSTANT.format(5))
+    os.utime(source, times)  # dates do not tell
+    assert output_of(OF_TWO, tmp_path, **where) == "7 0\n"
 
 
-def test_newer_kernels_stay_and_sources_of_the_future_do_not_count(tmp_path):
-    source, index = make_package(tmp_path)
-    date(index, 20.0)
-    for age in (30.0, -1000.0):
-        date(source, age)
-        assert drop_stale_cache(tmp_path) == 0
-    assert index.exists()
+def test_without_a_folder_to_write_to_kernels_work_and_say_that_they_are_not_kept(monkeypatch):
+    monkeypatch.setattr(CacheImpl, "_locator_classes", [])
+    _kernel_cache._warn.cache_clear()
+
+    @kernel
+    def double(value):
+        return 2 * value
+
+    with pytest.warns(RuntimeWarning, match="Set NUMBA_CACHE_DIR"):
+        assert double(3) == 6
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # once is enough
+        assert double(1.5) == 3.0
 
 
 def test_import_compiles_nothing_and_loads_no_heavy_library():
@@ -104,12 +136,8 @@ def test_parts_print_and_raise_when_compiled_and_when_loaded(tmp_path):
         "except ValueError as error:\n  print(error.args)\nprint(dict(tell.stats.cache_hits))"
     )
     for hits in ("{}", "{(int64,): 1}"):
-        out = subprocess.run(
-            [sys.executable, "-c", code],
-            capture_output=True, text=True, check=True, timeout=300, cwd=tmp_path,
-            env=os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")},
-        )  # fmt: skip
-        assert out.stdout.splitlines() == ["told 2", "told 5", "('too much', 5)", hits]
+        out = output_of(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+        assert out.splitlines() == ["told 2", "told 5", "('too much', 5)", hits]
 
 
 def test_parts_make_no_machine_code():
