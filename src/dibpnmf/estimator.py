@@ -144,8 +144,8 @@ class DIBPNMF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         The draws are a function of the data, the parameters and this seed, to the bit,
         whatever ``n_jobs``.
     n_jobs : int, optional
-        Threads (None is 1, -1 is all cores): chains beside each other where there are enough
-        of them, rows otherwise.
+        Threads, at most four a core (None is 1, -1 is all cores): one for each chain first; those
+        that are left help with the rows of any chain that has cells enough.
     executor : {"threads", "serial", "dask"} or distributed.Client, default="threads"
         Where rows are updated: in ``n_jobs`` threads, in one, or on the workers of a Dask cluster
         (docs/scaling.md). "dask" is the current client or, where there is none, a cluster of

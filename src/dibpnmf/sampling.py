@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import warnings
@@ -73,7 +74,7 @@ def background(
 
     show = should_show(model.progress)
     progress = Progress(1, N_SWEEPS, N_SWEEPS, show, name="background")
-    with progress, threads_of(model) as n:
+    with progress, threads_of(model, most_threads(observations)) as n:
         if run_chains(run_pilot, [0], n, progress, elsewhere):
             raise KeyboardInterrupt("interrupted before the first draw")
     give_back_free_memory()
@@ -119,6 +120,7 @@ def beginning_of(model: DIBPNMF, shape: tuple[int, int], likelihood: Likelihood)
     return Beginning(kind, K, max(K, min(500, 2 * sum(shape))))
 
 
+CELLS_A_THREAD = 8_000  # that a chain's rows have: with fewer, handing out blocks takes longer
 _taken = 0  # threads that fits of this process work in
 _taken_lock = threading.Lock()
 
@@ -135,13 +137,18 @@ def n_threads(n_jobs: int | None, taken: int = 0) -> int:
     return min(asked, 4 * (os.cpu_count() or 1))
 
 
+def most_threads(observations: Observations, n_chains: int = 1) -> int:
+    """Threads that chains have work for."""
+    return n_chains * max(1, observations.n_observed // CELLS_A_THREAD)
+
+
 @contextmanager
-def threads_of(model: DIBPNMF) -> Iterator[int]:
-    """Number of threads that the model may work in, taken until the end."""
+def threads_of(model: DIBPNMF, most: float = math.inf) -> Iterator[int]:
+    """Number of threads, at most so many, that the model may work in, taken until the end."""
     global _taken
     is_serial = isinstance(model.executor, str) and model.executor == "serial"
     with _taken_lock:
-        n = 1 if is_serial else n_threads(model.n_jobs, _taken)
+        n = 1 if is_serial else int(min(most, n_threads(model.n_jobs, _taken)))
         _taken += n
     try:
         yield n
@@ -281,7 +288,7 @@ def sample(
         if saver:
             saver.save()
 
-    with progress, threads_of(model) as n:
+    with progress, threads_of(model, most_threads(observations, model.n_chains)) as n:
         interrupted = run_chains(run_one, range(model.n_chains), n, progress, elsewhere)
     give_back_free_memory()
     if interrupted:

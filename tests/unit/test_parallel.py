@@ -5,24 +5,31 @@ from __future__ import annotations
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from unittest import mock
 
 import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from dibpnmf import DIBPNMF
+from dibpnmf import DIBPNMF, sampling
 from dibpnmf.datasets import make_planted
 from dibpnmf.inference import gibbs
 from dibpnmf.inference.executors import Threads
-from dibpnmf.sampling import n_threads
+from dibpnmf.observations import Observations
+from dibpnmf.sampling import most_threads, n_threads
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::sklearn.exceptions.ConvergenceWarning", "ignore:The last of"
 )
 
 CORES = n_threads(-1)
+
+
+@pytest.fixture(autouse=True)
+def work_for_all(monkeypatch):
+    """However small the data, let all threads work."""
+    monkeypatch.setattr(sampling, "CELLS_A_THREAD", 1)
 
 
 class Count:
@@ -126,6 +133,12 @@ def test_negative_jobs_count_the_cores_that_are_left():
     assert n_threads(2, taken=100) == 2  # asked for by number: given
 
 
+def test_few_cells_are_not_divided_among_threads(monkeypatch):
+    monkeypatch.undo()
+    few, many = (Observations.from_matrix(np.ones(shape)) for shape in ((100, 80), (200, 160)))
+    assert (most_threads(few), most_threads(few, 4), most_threads(many, 4)) == (1, 4, 16)
+
+
 def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():
     done = []
 
@@ -139,3 +152,34 @@ def test_an_error_in_one_thread_reaches_the_caller_and_stops_the_others():
         executor.map_blocks(kernel, None, 1000)
     executor.close()
     assert len(done) < 1000
+
+
+def test_a_thread_to_spare_helps_and_nobody_waits_for_it_while_it_helps_another():
+    """Three threads for two callers: the second is done while the third still helps the first."""
+    is_helped, is_second_done = threading.Event(), threading.Event()
+    callers: list[threading.Thread] = []
+
+    def kernel(caller, start, stop):
+        if caller == 1:
+            return
+        if threading.current_thread() in callers:
+            assert is_helped.wait(60.0)
+        else:
+            is_helped.set()
+            assert is_second_done.wait(60.0)
+
+    def first():
+        callers.append(threading.current_thread())
+        executor.map_blocks(kernel, 0, 2)
+
+    with closing(Threads(3, block_size=1, n_callers=2)) as executor, ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(first)
+        assert is_helped.wait(60.0)
+        executor.map_blocks(kernel, 1, 10)
+        is_second_done.set()
+        waiting.result()
+
+
+@pytest.mark.parametrize("n_jobs", [2, 3, 5])
+def test_chains_with_threads_to_spare_draw_the_same(n_jobs):
+    np.testing.assert_equal(fit(0, n_jobs, 2), fit(0, 1, 2))

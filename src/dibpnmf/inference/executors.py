@@ -80,22 +80,25 @@ class Threads:
     Parameters
     ----------
     n_threads : int
-        Threads that work, the calling one among them.
+        Threads that work, the calling ones among them.
     block_size : int, optional
         Rows a block; by default eight blocks a thread, so that an expensive block does not
         leave the other threads idle for long.
+    n_callers : int
+        Threads that may call at once; the others help whichever has work left.
     """
 
-    def __init__(self, n_threads: int, block_size: int | None = None) -> None:
-        self.n_threads = n_threads
+    def __init__(self, n_threads: int, block_size: int | None = None, n_callers: int = 1) -> None:
         self.block_size = block_size
-        self._pool = ThreadPoolExecutor(max(1, n_threads - 1), thread_name_prefix="dibpnmf")
+        self._n_blocks = 8 * -(-n_threads // n_callers)
+        self._n_helpers = max(1, n_threads - n_callers)
+        self._pool = ThreadPoolExecutor(self._n_helpers, thread_name_prefix="dibpnmf")
 
     def map_blocks(
         self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
     ) -> None:
         """Run the kernel on blocks of rows and wait for all of them."""
-        size = self.block_size or max(1, -(-n_rows // (8 * self.n_threads)))
+        size = self.block_size or max(1, -(-n_rows // self._n_blocks))
         starts = deque(range(0, n_rows, size))
         plain = list(_unwrapped(arguments))
 
@@ -112,13 +115,15 @@ class Threads:
                     starts.clear()  # nobody takes another
                     raise
 
-        helpers = min(self.n_threads, len(starts)) - 1
-        futures = [self._pool.submit(work) for _ in range(helpers)]
+        n_helpers = min(self._n_helpers, len(starts) - 1)
+        futures = [self._pool.submit(work) for _ in range(n_helpers)]
         try:
             work()
         finally:
-            wait(futures)
-        for future in futures:
+            # Those that have not begun, helping others, would find nothing to do.
+            begun = [future for future in futures if not future.cancel()]
+            wait(begun)
+        for future in begun:
             future.result()
 
     def close(self) -> None:
@@ -127,12 +132,15 @@ class Threads:
 
 
 @contextmanager
-def executor_of(n_threads: int, elsewhere: Executor | None = None) -> Iterator[Executor]:
+def executor_of(
+    n_threads: int, elsewhere: Executor | None = None, n_callers: int = 1
+) -> Iterator[Executor]:
     """An executor with this many threads, closed at the end, or the one given."""
     if elsewhere is not None:
         yield elsewhere
         return
-    executor: Executor = Threads(n_threads) if n_threads > 1 else Serial()
+    is_alone = n_threads <= n_callers
+    executor: Executor = Serial() if is_alone else Threads(n_threads, n_callers=n_callers)
     try:
         yield executor
     finally:

@@ -88,20 +88,17 @@ def run_chains(
 ) -> bool:
     """Run the chains; return whether they were interrupted.
 
-    With at least as many chains as threads, chains run beside each other, each in one thread;
-    otherwise one chain after another, its rows divided among the threads. Never more than
-    ``n_jobs`` threads work. The main thread only waits, so that Ctrl-C reaches it: chains then
-    finish their sweep and stop. A second Ctrl-C is raised.
+    Chains run beside each other, each in one thread; threads that are left help with the rows of
+    any. Never more than ``n_jobs`` threads work. The main thread only waits, so that Ctrl-C reaches
+    it: chains then finish their sweep and stop. A second Ctrl-C is raised.
 
     With an executor ``elsewhere`` threads here only wait for it, and chains, up to a few, run
     beside each other: one's rows are updated there while another's come and go.
     """
-    rows_in_parallel = n_jobs > 1 and len(chains) < n_jobs
-    beside = 1 if rows_in_parallel else min(n_jobs, len(chains))
-    if elsewhere is not None:
-        beside = min(_BESIDE_ELSEWHERE, len(chains))
+    at_once = n_jobs if elsewhere is None else _BESIDE_ELSEWHERE
+    beside = min(at_once, len(chains))
     with (
-        executor_of(n_jobs if rows_in_parallel else 1, elsewhere) as executor,
+        executor_of(n_jobs, elsewhere, beside) as executor,
         ThreadPoolExecutor(beside, thread_name_prefix="dibpnmf-chain") as pool,
         _stopped_by_ctrl_c(watch) as stop,
     ):
