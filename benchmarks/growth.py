@@ -100,6 +100,7 @@ def draw(curves: dict[str, list[float]], path: Path) -> None:
     axes.set_xticks(_FACTORS, [str(f) for f in _FACTORS])
     axes.set_yticks(_FACTORS, [str(f) for f in _FACTORS])
     axes.minorticks_off()
+    axes.set_ylim(top=40)  # room for the legend
     axes.legend(fontsize="small")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)

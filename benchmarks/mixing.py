@@ -34,12 +34,18 @@ class _Case(NamedTuple):
     priors: tuple[str, ...] = tuple(PRIORS)
 
 
+def _binary(seed: int) -> np.ndarray:
+    return make_binary(random_state=seed)
+
+
+def _planted(seed: int) -> np.ndarray:
+    return make_planted(random_state=seed).data
+
+
 _DATA = {
-    "20×30 binary": _Case(lambda seed: make_binary(random_state=seed), 8000, 6400, 5, 5),
-    "20×30 binary, 100,000 sweeps": _Case(
-        lambda seed: make_binary(random_state=seed), 20_000, 16_000, 5, 5, ("gaussian-process",)
-    ),
-    "planted 100×80": _Case(lambda seed: make_planted(random_state=seed).data, 500, 1000, 1, 9),
+    "20×30 binary": _Case(_binary, 8000, 6400, 5, 5),
+    "20×30 binary, 100,000 sweeps": _Case(_binary, 20_000, 16_000, 5, 5, ("gaussian-process",)),
+    "planted 100×80": _Case(_planted, 500, 1000, 1, 9),
 }
 _SCALARS = {"log likelihood": "log_likelihood", "K": "n_active"}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from unittest import mock
@@ -178,6 +179,19 @@ def test_a_thread_to_spare_helps_and_nobody_waits_for_it_while_it_helps_another(
         executor.map_blocks(kernel, 1, 10)
         is_second_done.set()
         waiting.result()
+
+
+@pytest.mark.parametrize(("n_threads", "n_callers"), [(1, 1), (2, 2), (1, 2)])
+def test_without_threads_to_spare_the_caller_works_alone(n_threads, n_callers):
+    workers = []
+
+    def kernel(likelihood, start, stop):
+        workers.append(threading.current_thread())
+        time.sleep(0.01)  # for anybody else to begin
+
+    with closing(Threads(n_threads, block_size=1, n_callers=n_callers)) as executor:
+        executor.map_blocks(kernel, None, 10)
+    assert workers == [threading.current_thread()] * 10
 
 
 @pytest.mark.parametrize("n_jobs", [2, 3, 5])

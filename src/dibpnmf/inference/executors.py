@@ -91,8 +91,8 @@ class Threads:
     def __init__(self, n_threads: int, block_size: int | None = None, n_callers: int = 1) -> None:
         self.block_size = block_size
         self._n_blocks = 8 * -(-n_threads // n_callers)
-        self._n_helpers = max(1, n_threads - n_callers)
-        self._pool = ThreadPoolExecutor(self._n_helpers, thread_name_prefix="dibpnmf")
+        self._n_helpers = max(0, n_threads - n_callers)
+        self._pool = ThreadPoolExecutor(max(1, self._n_helpers), thread_name_prefix="dibpnmf")
 
     def map_blocks(
         self, kernel: Callable[..., None], likelihood: Any, n_rows: int, *arguments: Any
